@@ -18,10 +18,14 @@ type Alert struct {
 // Alerts are the rules that OPERATING.md lists and corenode alerts prints.
 func Alerts() []Alert { return alerts }
 
+// noBuiltin matches the slots without a native build that would answer instead of a module.
+const noBuiltin = `slot!~"billing|chat|responses"`
+
 var alerts = []Alert{
 	{"NodeGone", `absent(corenode_info)`, "1m", true, "no node is scraped"},
-	{"NodeSilent", `last_over_time(corenode_info[1h]) unless on (instance) (corenode_info or last_over_time(corenode_draining[1h]) == 1)`,
-		"1m", false, "a node is not scraped any more, and did not say that it drains: unless you stopped it, look at it"},
+	{"NodeSilent", `max by (instance, job) (last_over_time(corenode_info[1h])) ` +
+		`unless on (instance) (corenode_info or last_over_time(corenode_draining[1h]) == 1)`, "1m", false,
+		"a node is not scraped any more, and did not say that it drains: unless you stopped it, look at it"},
 	{"NodeRestarted", `(time() - process_start_time_seconds < 300) and on (instance) corenode_info`, "", false,
 		"a node began within five minutes: unless you did it, see its last log lines and whether memory ran out"},
 	{"InternalErrors", `increase(corenode_requests_total{kind="internal"}[5m]) > 0`, "", true, "a request failed by our fault; the log has the cause"},
@@ -57,12 +61,14 @@ var alerts = []Alert{
 	{"ModuleSlow", `rate(corenode_module_cpu_seconds_total[5m]) / (rate(corenode_module_requests_total[5m]) > 0) > 0.05`, "", false,
 		"a module takes 50 ms of processor time for each request"},
 	// A drain, a lost place, a ledger that takes no rows, a model that is down, servers of which none answers, and a module that
-	// is missing, or fails for half of what is refused, refuse alike. They are left out for as long as the rate sees them.
+	// is missing, or fails for half of what is refused, and has no native build to stand in, refuse alike. They are left out for as
+	// long as the rate sees them.
 	{"Overloaded", `sum by (instance) (rate(corenode_refusals_total{kind="overloaded"}[5m])) > 0.1 unless on (instance) (` +
 		`max_over_time(corenode_draining[5m]) == 1 or min_over_time(corenode_cluster_admits[5m]) == 0 ` +
 		`or increase(corenode_ledger_failures_total[5m]) > 0 or max_over_time(corenode_model_down[5m]) == 1 ` +
-		`or min_over_time(corenode_upstream_replicas_up[5m]) == 0 or max_over_time(corenode_module_slot_missing[5m]) == 1 ` +
-		`or sum by (instance) (rate(corenode_module_faults_total{cause!="overloaded"}[5m])) ` +
+		`or min_over_time(corenode_upstream_replicas_up[5m]) == 0 ` +
+		`or max_over_time(corenode_module_slot_missing{` + noBuiltin + `}[5m]) == 1 ` +
+		`or sum by (instance) (rate(corenode_module_faults_total{` + noBuiltin + `,cause!="overloaded"}[5m])) ` +
 		`> 0.5 * sum by (instance) (rate(corenode_refusals_total{kind="overloaded"}[5m])))`, "", false, "the node is too small for what comes"},
 	{"ConnectionsRefused", `increase(corenode_connections_refused_total[5m]) > 0`, "", false,
 		"connections over `limits.connections_max` were closed: raise it, and the limit of open files with it, or see who opens so many"},

@@ -70,7 +70,7 @@ func TestRulesSeeALostNode(t *testing.T) {
 }
 
 // TestRulesSeeASilentNode: of several nodes that share nothing one that dies is missed, for an hour. One that drained before, or
-// is there again, is not.
+// is there again, is not. It is one alert, whatever other versions it had in that hour.
 func TestRulesSeeASilentNode(t *testing.T) {
 	testRules(t, `
 		corenode_info{instance="left",version="1"}: 1x90
@@ -79,22 +79,27 @@ func TestRulesSeeASilentNode(t *testing.T) {
 		corenode_info{instance="killed",version="1"}: 1x5 stale
 		corenode_draining{instance="killed"}: 0x5 stale
 		corenode_cluster_fenced_total{instance="killed"}: 0x5 stale
+		corenode_info{instance="updated",version="1",go="1"}: 1x3 stale
+		corenode_info{instance="updated",version="2",go="1"}: _x4 1x1 stale
+		corenode_draining{instance="updated"}: 0x5 stale
 		corenode_info{instance="drained",version="1"}: 1x5 stale
 		corenode_draining{instance="drained"}: 0x4 1 stale
 		corenode_info{instance="began anew",version="1"}: 1x5 stale
 		corenode_info{instance="began anew",version="2"}: _x7 1x80
 		corenode_draining{instance="began anew"}: 1x5 stale _ 0x80
-	`, []firing{{5, "NodeSilent", nil}, {10, "NodeSilent", []string{"instance: killed, version: \"1\""}},
-		{60, "NodeSilent", []string{"instance: killed, version: \"1\""}}, {70, "NodeSilent", nil}})
+	`, []firing{{5, "NodeSilent", nil}, {10, "NodeSilent", []string{"instance: killed", "instance: updated"}},
+		{60, "NodeSilent", []string{"instance: killed", "instance: updated"}}, {70, "NodeSilent", nil}})
 }
 
 // TestRulesTellOverload: a node that drains, has lost its place, cannot write its ledger, has a model that is down, or lacks a
 // module or has one that fails, refuses with the same status, and is not too small: not at that time, nor while the rate still
-// sees it. A node alone has no series of a cluster, and a module that fails now and then, or for want of room, is no cause.
+// sees it. A node alone has no series of a cluster, and a module that fails now and then, or for want of room, or that what ships
+// stands in for, is no cause.
 func TestRulesTellOverload(t *testing.T) {
 	want := []firing{{3, "Overloaded", nil}, {3, "ModelDown", nil}, {7, "ModelDown", []string{"instance: fails, model: failed"}}, {12, "ModelDown", nil}}
 	for _, minute := range []int{7, 10, 12, 20} {
-		want = append(want, firing{minute, "Overloaded", []string{"instance: alone", "instance: member", "instance: one"}})
+		want = append(want, firing{minute, "Overloaded",
+			[]string{"instance: alone", "instance: member", "instance: one", "instance: stood in"}})
 	}
 	testRules(t, `
 		corenode_refusals_total{instance="alone",kind="overloaded"}: 0x4 60+60x25
@@ -128,6 +133,10 @@ func TestRulesTellOverload(t *testing.T) {
 		corenode_refusals_total{instance="one",kind="overloaded"}: 0x4 60+60x25
 		corenode_module_faults_total{instance="one",slot="rewrite",cause="trap"}: 0x4 1+1x25
 		corenode_module_faults_total{instance="one",slot="chat",cause="overloaded"}: 0x4 60+60x25
+		corenode_refusals_total{instance="stood in",kind="overloaded"}: 0x4 60+60x25
+		corenode_module_slot_missing{instance="stood in",slot="billing"}: 1x30
+		corenode_module_slot_missing{instance="stood in",slot="responses"}: 1x30
+		corenode_module_faults_total{instance="stood in",slot="chat",cause="trap"}: 0x4 60+60x25
 	`, want)
 }
 

@@ -14,8 +14,8 @@ var requests = []Metric{
 	{Name: "corenode_refusals_total", Type: Counter, Labels: []string{"kind"}, Panel: "Refusals by cause",
 		Help: "Requests that ended in an error before they were admitted",
 		Watch: "`overloaded`: the node is too small, unless it drains, is out of its cluster, its ledger fails, " +
-			"a model is down, no server of a model is up, a module is missing or fails, or the servers of a model cannot keep accounts " +
-			"apart; `rate_limited`, `insufficient_balance`: accounts at their limits"},
+			"a model is down, no server of a model is up, a module is missing or fails and none that ships stands in, " +
+			"or the servers of a model cannot keep accounts apart; `rate_limited`, `insufficient_balance`: accounts at their limits"},
 	{Name: "corenode_admission_refusals_total", Type: Counter, Labels: []string{"kind"},
 		Help:   "Those of them that the actor tree refused, and what another node forwards",
 		Hidden: "a part of what Refusals by cause draws"},
