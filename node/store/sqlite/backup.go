@@ -99,7 +99,7 @@ func (s *Store) copyDatabase(path string) error {
 
 // copyInto fills an empty file. A connection of its own keeps the others free.
 func (s *Store) copyInto(file *os.File) error {
-	c, err := dial(filepath.Join(s.dir, DatabaseName), "") // query_only would forbid VACUUM INTO too
+	c, err := dialLong(filepath.Join(s.dir, DatabaseName), "") // query_only would forbid VACUUM INTO too
 	if err != nil {
 		return err
 	}

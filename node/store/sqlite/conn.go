@@ -47,8 +47,14 @@ type conn struct {
 	done  func()                // forgets where its temporary files are
 }
 
-func dial(path, pragmas string) (*conn, error) {
-	return dialWith(sqlite3.WithMaxMemory(context.Background(), readerMemory), path, pragmas, spareBytes)
+// dial opens a connection for what is asked. What it sorts may take all of the disk: it is short, and gives back what it took.
+func dial(path, pragmas string) (*conn, error) { return dialReader(path, pragmas, 0) }
+
+// dialLong is dial for what may take hours: what it sorts leaves spareBytes of the disk to the ledger.
+func dialLong(path, pragmas string) (*conn, error) { return dialReader(path, pragmas, spareBytes) }
+
+func dialReader(path, pragmas string, spare int64) (*conn, error) {
+	return dialWith(sqlite3.WithMaxMemory(context.Background(), readerMemory), path, pragmas, spare)
 }
 
 // They bound the memory of a connection: the writer's and that of each other one. Its address space is taken when it is opened, the memory

@@ -129,7 +129,7 @@ func copyModule(from, to, name string) (sound bool, err error) {
 
 // missingModules are the digests of modules that rows of a database name, and that have no file in a folder, or a damaged one.
 func missingModules(database, dir string) (missing []string, err error) {
-	c, err := dial(database, "")
+	c, err := dialLong(database, "")
 	if err != nil {
 		return nil, err
 	}

@@ -87,7 +87,7 @@ type temporary struct {
 	spare int64 // as that of fileSystem
 }
 
-// WriteAt implements vfs.File. What is sorted leaves the disk to the ledger.
+// WriteAt implements vfs.File. What is sorted leaves spare bytes of the disk to the ledger.
 func (t temporary) WriteAt(b []byte, off int64) (int, error) {
 	if free, known := freeBytes(t.File); known && free < t.spare {
 		return 0, sqlite3.FULL

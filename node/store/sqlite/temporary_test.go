@@ -78,28 +78,30 @@ func TestMigrationsSortInFiles(t *testing.T) {
 	}
 }
 
-// TestSortsLeaveRoom: what a proof sorts in files leaves the ledger room on its disk.
+// TestSortsLeaveRoom: what a proof sorts in files leaves the ledger room on its disk. What an operator asks for is answered.
 func TestSortsLeaveRoom(t *testing.T) {
 	defer func() { freeBytes = store.FreeBytes }()
 	s := open(t, t.TempDir())
-	c, err := dial(filepath.Join(s.dir, DatabaseName), "PRAGMA cache_size = -64;")
+	c, err := dialLong(filepath.Join(s.dir, DatabaseName), "PRAGMA cache_size = -64;")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer c.close()
-	sorts := func() error {
-		return s.readLong(t.Context(), c, func() error {
-			return c.view(func() error {
-				_, err := c.number(`SELECT count(*) FROM (WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 4000)
-					SELECT hex(randomblob(500)) AS x FROM n ORDER BY x LIMIT 4000 OFFSET 1)`)
-				return err
-			})
+	sorts := func(c *conn) error {
+		return c.view(func() error {
+			_, err := c.number(`SELECT count(*) FROM (WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 20000)
+				SELECT hex(randomblob(500)) AS x FROM n ORDER BY x LIMIT 20000 OFFSET 1)`)
+			return err
 		})
 	}
 	for _, free := range []int64{spareBytes, spareBytes - 1} {
 		freeBytes = func(*os.File) (int64, bool) { return free, true }
-		if err := sorts(); (err == nil) != (free == spareBytes) || err != nil && !errors.Is(err, store.ErrNoRoom) {
+		err := s.readLong(t.Context(), c, func() error { return sorts(c) })
+		if (err == nil) != (free == spareBytes) || err != nil && !errors.Is(err, store.ErrNoRoom) {
 			t.Errorf("where %d bytes are free: %v", free, err)
+		}
+		if err := sorts(s.asked); err != nil {
+			t.Errorf("what an operator asks for where %d bytes are free: %v", free, err)
 		}
 	}
 }

@@ -67,7 +67,7 @@ func (s *Store) Verify() (store.Verification, error) { return s.VerifyWithin(con
 
 // VerifyWithin implements store.Store.
 func (s *Store) VerifyWithin(ctx context.Context) (v store.Verification, err error) {
-	c, err := dial(filepath.Join(s.dir, DatabaseName), readerPragmas)
+	c, err := dialLong(filepath.Join(s.dir, DatabaseName), readerPragmas)
 	if err != nil {
 		return v, fmt.Errorf("verify: %w", err)
 	}
