@@ -205,6 +205,26 @@ func TestSequencesBehindTheirRows(t *testing.T) {
 	}
 }
 
+// TestRoleWithoutSequences: a node starts and writes by a role that may change rows, and whose rights on sequences are those that a
+// row of the ledger needs.
+func TestRoleWithoutSequences(t *testing.T) {
+	url := postgrestest.URL(t)
+	s := dial(t, url, "one")
+	a := storetest.MustCreate(t, s, "a", 0).ID
+	_, schema, _ := strings.Cut(url, "search_path=")
+	role := "role_of_" + schema
+	if err := s.Exec(`CREATE ROLE ` + role + ` LOGIN; GRANT USAGE ON SCHEMA ` + schema + ` TO ` + role + `;
+		GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA ` + schema + ` TO ` + role + `;
+		GRANT USAGE ON SEQUENCE ledger_id TO ` + role); err != nil {
+		t.Fatal(err)
+	}
+	s = dial(t, strings.Replace(url, "corenode@", role+"@", 1), "two")
+	storetest.MustAppend(t, s, storetest.Settlement(a, "r", -1))
+	if err := s.Audit(store.AuditRow{Operator: "root", Method: "POST", Path: "/", Status: 200}); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestTransactionsAreTriedAgain: after a serialization failure or a deadlock always; after a
 // lost connection unless the commit was asked for and twice is not once.
 func TestTransactionsAreTriedAgain(t *testing.T) {

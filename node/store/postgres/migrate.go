@@ -158,11 +158,13 @@ func raisePlaces(ctx context.Context, tx pgx.Tx) error {
 var numbered = map[string]string{"ledger": "ledger_id", "audit": "audit_id_seq", "changes": "changes_id_seq"}
 
 // raiseIDs lets ids go on behind the rows that there are, where only these were brought: a logical replica has no sequences. One
-// that is ahead stays, since other nodes draw from it.
+// that is ahead stays, since other nodes draw from it. So does one that the node's role may not set: of an identity column it needs
+// no right to the sequence, and may have none.
 func raiseIDs(ctx context.Context, tx pgx.Tx) error {
 	for table, sequence := range numbered {
 		_, err := tx.Exec(ctx, fmt.Sprintf(`SELECT setval('%s', last.id) FROM (SELECT max(id) AS id FROM %s) last
-			WHERE last.id > coalesce(pg_sequence_last_value('%[1]s'), 0)`, sequence, table))
+			WHERE CASE WHEN has_sequence_privilege('%[1]s', 'UPDATE') AND has_sequence_privilege('%[1]s', 'SELECT, USAGE')
+			THEN last.id > coalesce(pg_sequence_last_value('%[1]s'), 0) ELSE false END`, sequence, table))
 		if err != nil {
 			return err
 		}
