@@ -41,7 +41,7 @@ run: build ## build and start the node on 127.0.0.1:8080, data in ./data
 
 .PHONY: test
 test: ## all tests
-	$(GO) test $(PKGS)
+	$(GO) test -timeout 20m $(PKGS)
 
 .PHONY: test-cuda
 test-cuda: build-cuda ## the calls of the GPU driver against a stand-in of it in C (needs a C compiler, no GPU)
