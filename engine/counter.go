@@ -86,11 +86,12 @@ func (e *Engine) countWithJSON() error {
 	}
 	source := e.options.Template
 	if source == "" {
-		shown := beside("chat_template.jinja")
-		if shown == nil && unread == nil {
+		if source, err = modelfile.ChatTemplate(beside); err != nil {
+			return err
+		}
+		if source == "" && unread == nil {
 			return errors.New("there is no chat template: name one in the config, or put chat_template.jinja beside the tokenizer")
 		}
-		source = string(shown)
 	}
 	if unread != nil {
 		return unread

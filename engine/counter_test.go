@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -35,6 +36,9 @@ func openCounter(t *testing.T, source string, nodes bool, beside map[string]stri
 		files[name] = text
 	}
 	for name, text := range files {
+		if text == "" {
+			continue
+		}
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -135,6 +139,10 @@ func TestCounterOfAFolder(t *testing.T) {
 		"names":   {map[string]string{"tokenizer_config.json": `{"bos_token":"<s>","eos_token":{"content":"</s>"}}`}, []int32{512, 513}},
 		"nothing": {nil, nil},
 		"broken":  {map[string]string{"tokenizer_config.json": `{`}, nil},
+		"Python's": {map[string]string{"tokenizer_config.json": `{"bos_token":"<s>","eos_token":{"content":"</s>"}}`,
+			"config.json": `{"eos_token_id":2,"time_step_limit":[0.0,Infinity]}`}, []int32{512, 513}},
+		"no jinja": {map[string]string{"chat_template.jinja": "", "tokenizer_config.json": `{"bos_token":"<s>",
+			"eos_token":{"content":"</s>"},"chat_template":[{"name":"default","template":` + strconv.Quote(source) + `}]}`}, []int32{512, 513}},
 	} {
 		counter, err := openCounter(t, source, false, c.beside, "<s>", "</s>")
 		if err != nil || c.ids == nil {

@@ -115,6 +115,14 @@ func TestDamagedStateEndsByAVerb(t *testing.T) {
 	if _, err := h.Activate(one.digest); err != nil || h.StateDamaged() {
 		t.Errorf("after a choice: damaged %v, %v", h.StateDamaged(), err)
 	}
+	two := mustLoad(t, h, chatGuest(t, "2"))
+	if _, err := h.Canary(two, 5); err != nil {
+		t.Fatal(err)
+	}
+	h.stateDamaged.Store(true)
+	if _, err := h.Canary(two, 0); err != nil || h.StateDamaged() {
+		t.Errorf("after the end of a canary: damaged %v, %v", h.StateDamaged(), err)
+	}
 }
 
 // TestStateWithoutAFile: the copy stands also for a file that is not there, and

@@ -241,6 +241,9 @@ func (h *Host) end(ref string, role func(w *wanted, a *assignment, name string))
 				h.state.Slots[sl.name] = before
 				break
 			}
+			if err == nil { // see choose
+				h.stateDamaged.Store(false)
+			}
 			h.assign(sl, a)
 		}
 	}

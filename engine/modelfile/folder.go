@@ -78,7 +78,7 @@ func (f *File) translate(raw []*rawTensor) error {
 	}
 	f.tensors = b.tensors
 	meta := c.meta
-	template, err := chatTemplate(f.beside)
+	template, err := ChatTemplate(f.Beside)
 	if err != nil {
 		return err
 	}
@@ -138,6 +138,9 @@ func (f *File) readTexts(path string) error {
 		}
 		if err != nil {
 			return err
+		}
+		if filepath.Ext(name) == ".json" && name != "tokenizer.json" {
+			text = ReadPython(text)
 		}
 		f.beside[name] = text
 	}
@@ -246,30 +249,31 @@ func shardNames(path string, index []byte) (names []string, where map[string]str
 	return slices.Sorted(maps.Keys(files)), parsed.Files, nil
 }
 
-// chatTemplate finds the template in the places that publishers put it in, the newest
-// first; "" without one.
-func chatTemplate(beside map[string][]byte) (string, error) {
-	if text := beside["chat_template.jinja"]; text != nil {
+// ChatTemplate finds the template in the places that publishers put it in, the newest
+// first; "" without one. beside gives a file of the folder, nil for one that is not there.
+func ChatTemplate(beside func(name string) []byte) (string, error) {
+	if text := beside("chat_template.jinja"); text != nil {
 		return string(text), nil
 	}
 	for _, name := range []string{"chat_template.json", "tokenizer_config.json"} {
-		if beside[name] == nil {
+		text := beside(name)
+		if text == nil {
 			continue
 		}
 		var parsed struct {
 			Template json.RawMessage `json:"chat_template"`
 		}
-		if err := json.Unmarshal(beside[name], &parsed); err != nil {
+		if err := json.Unmarshal(ReadPython(text), &parsed); err != nil {
 			return "", fmt.Errorf("%s: %w", name, err)
 		}
 		if len(parsed.Template) == 0 || string(parsed.Template) == "null" {
 			continue
 		}
-		text, err := oneTemplate(parsed.Template)
+		template, err := oneTemplate(parsed.Template)
 		if err != nil {
 			return "", fmt.Errorf("%s: chat_template: %w", name, err)
 		}
-		return text, nil
+		return template, nil
 	}
 	return "", nil
 }

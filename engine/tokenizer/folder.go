@@ -45,7 +45,7 @@ func (v *Vocab) readBeside(beside func(name string) []byte) error {
 		if text == nil {
 			text = []byte("{}")
 		}
-		if err := file.read(text); err != nil {
+		if err := file.read(modelfile.ReadPython(text)); err != nil {
 			return fmt.Errorf("%s: %w", file.name, err)
 		}
 	}

@@ -74,7 +74,7 @@ func Reread(from Sources, running Origins) (*Config, Origins, error) {
 			Text: "the configuration came from a pipe, which cannot be read again: start the node anew"}
 	}
 	c, origins, err := LoadOrigins(from)
-	if err == nil && running.name(from.File) && !origins.name(from.File) {
+	if err == nil && running.keyed && !origins.keyed {
 		return nil, Origins{}, Problem{Source: from.File, Text: "the file has no key, and the node runs by some of its: " +
 			"write it again, or start the node anew for the defaults"}
 	}
@@ -142,11 +142,12 @@ func build(text []byte, from Sources) (*Config, Origins, []Problem) {
 	d := decoder{source: from.File, places: map[string]place{}}
 	c := Default()
 	d.file(c, text)
+	keyed := len(d.places) > 0
 	d.environment(c, from.Environment)
 	d.flags(c, from.Flags)
 	d.models(c, from.Models)
 	d.judge(c.validate())
-	return c, Origins{d.places}, d.problems
+	return c, Origins{d.places, keyed}, d.problems
 }
 
 // LoadModels is the models of a file, for what they cost. What else is missing a node may have from elsewhere. A file that says

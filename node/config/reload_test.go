@@ -125,6 +125,7 @@ func TestRereadOfWhatIsGone(t *testing.T) {
 	for _, step := range []struct{ text, level, wrong string }{
 		{"# all as it is\n", "info", ""}, {"log: {level: warn}\n", "warn", ""}, {"", "", "no key"}, {"# gone\n", "", "no key"},
 		{"{}\n", "", "no key"}, {"log: {level: debug}\n", "debug", ""}, {"log:\n", "info", ""},
+		{"listen: 127.0.0.1:7\n", "info", ""}, {"", "", "no key"},
 	} {
 		turn(step.text)
 		c, next, err := Reread(link, origins)

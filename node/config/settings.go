@@ -14,16 +14,9 @@ import (
 )
 
 // Origins says where the values of a Config came from.
-type Origins struct{ places map[string]place }
-
-// name says whether a value came from a file.
-func (o Origins) name(file string) bool {
-	for _, at := range o.places {
-		if at.source == file {
-			return true
-		}
-	}
-	return false
+type Origins struct {
+	places map[string]place
+	keyed  bool // the file has a key, which something else may give as well
 }
 
 // Setting is one value that is in force.
@@ -89,7 +82,7 @@ func (o Origins) Follow(waits []string, next Origins) Origins {
 			places[key] = at
 		}
 	}
-	return Origins{places}
+	return Origins{places, next.keyed}
 }
 
 // textOf writes a value as a file would.

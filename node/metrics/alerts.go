@@ -18,7 +18,8 @@ type Alert struct {
 // Alerts are the rules that OPERATING.md lists and corenode alerts prints.
 func Alerts() []Alert { return alerts }
 
-// noBuiltin matches the slots without a native build that would answer instead of a module.
+// noBuiltin matches the slots without a native build that would answer instead of a module. On nodes that share a database none
+// does: they renew their places there.
 const noBuiltin = `slot!~"billing|chat|responses"`
 
 var alerts = []Alert{
@@ -68,6 +69,7 @@ var alerts = []Alert{
 		`or increase(corenode_ledger_failures_total[5m]) > 0 or max_over_time(corenode_model_down[5m]) == 1 ` +
 		`or min_over_time(corenode_upstream_replicas_up[5m]) == 0 ` +
 		`or max_over_time(corenode_module_slot_missing{` + noBuiltin + `}[5m]) == 1 ` +
+		`or max_over_time(corenode_module_slot_missing[5m]) == 1 and on (instance) corenode_cluster_renewals_total > 0 ` +
 		`or sum by (instance) (rate(corenode_module_faults_total{` + noBuiltin + `,cause!="overloaded"}[5m])) ` +
 		`> 0.5 * sum by (instance) (rate(corenode_refusals_total{kind="overloaded"}[5m])))`, "", false, "the node is too small for what comes"},
 	{"ConnectionsRefused", `increase(corenode_connections_refused_total[5m]) > 0`, "", false,

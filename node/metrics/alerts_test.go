@@ -93,8 +93,8 @@ func TestRulesSeeASilentNode(t *testing.T) {
 
 // TestRulesTellOverload: a node that drains, has lost its place, cannot write its ledger, has a model that is down, or lacks a
 // module or has one that fails, refuses with the same status, and is not too small: not at that time, nor while the rate still
-// sees it. A node alone has no series of a cluster, and a module that fails now and then, or for want of room, or that what ships
-// stands in for, is no cause.
+// sees it. A node alone renews no place in a cluster, and a module that fails now and then, or for want of room, or that what ships
+// stands in for, as it does on no node of a cluster, is no cause.
 func TestRulesTellOverload(t *testing.T) {
 	want := []firing{{3, "Overloaded", nil}, {3, "ModelDown", nil}, {7, "ModelDown", []string{"instance: fails, model: failed"}}, {12, "ModelDown", nil}}
 	for _, minute := range []int{7, 10, 12, 20} {
@@ -137,6 +137,10 @@ func TestRulesTellOverload(t *testing.T) {
 		corenode_module_slot_missing{instance="stood in",slot="billing"}: 1x30
 		corenode_module_slot_missing{instance="stood in",slot="responses"}: 1x30
 		corenode_module_faults_total{instance="stood in",slot="chat",cause="trap"}: 0x4 60+60x25
+		corenode_cluster_renewals_total{instance="stood in"}: 0x30
+		corenode_refusals_total{instance="waits",kind="overloaded"}: 0x4 60+60x25
+		corenode_module_slot_missing{instance="waits",slot="billing"}: 1x30
+		corenode_cluster_renewals_total{instance="waits"}: 1+1x30
 	`, want)
 }
 

@@ -209,19 +209,26 @@ func TestSequencesBehindTheirRows(t *testing.T) {
 // row of the ledger needs.
 func TestRoleWithoutSequences(t *testing.T) {
 	url := postgrestest.URL(t)
-	s := dial(t, url, "one")
-	a := storetest.MustCreate(t, s, "a", 0).ID
+	owner := dial(t, url, "one")
+	a := storetest.MustCreate(t, owner, "a", 0).ID
 	_, schema, _ := strings.Cut(url, "search_path=")
 	role := "role_of_" + schema
-	if err := s.Exec(`CREATE ROLE ` + role + ` LOGIN; GRANT USAGE ON SCHEMA ` + schema + ` TO ` + role + `;
+	if err := owner.Exec(`CREATE ROLE ` + role + ` LOGIN; GRANT USAGE ON SCHEMA ` + schema + ` TO ` + role + `;
 		GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA ` + schema + ` TO ` + role + `;
 		GRANT USAGE ON SEQUENCE ledger_id TO ` + role); err != nil {
 		t.Fatal(err)
 	}
-	s = dial(t, strings.Replace(url, "corenode@", role+"@", 1), "two")
+	asRole := strings.Replace(url, "corenode@", role+"@", 1)
+	s := dial(t, asRole, "two")
 	storetest.MustAppend(t, s, storetest.Settlement(a, "r", -1))
 	if err := s.Audit(store.AuditRow{Operator: "root", Method: "POST", Path: "/", Status: 200}); err != nil {
 		t.Error(err)
+	}
+	if err := owner.Exec(`SELECT setval('ledger_id', 1, false)`); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(Config{URL: asRole, Node: "three"}); err == nil || !strings.Contains(err.Error(), "may not set it") {
+		t.Errorf("behind its rows: %v", err)
 	}
 }
 

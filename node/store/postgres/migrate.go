@@ -158,13 +158,23 @@ func raisePlaces(ctx context.Context, tx pgx.Tx) error {
 var numbered = map[string]string{"ledger": "ledger_id", "audit": "audit_id_seq", "changes": "changes_id_seq"}
 
 // raiseIDs lets ids go on behind the rows that there are, where only these were brought: a logical replica has no sequences. One
-// that is ahead stays, since other nodes draw from it. So does one that the node's role may not set: of an identity column it needs
-// no right to the sequence, and may have none.
+// that is ahead stays, since other nodes draw from it. So does one that the node's role may not see: of an identity column it needs
+// no right to the sequence, and may have none. One that is behind and may only be seen is an error.
 func raiseIDs(ctx context.Context, tx pgx.Tx) error {
 	for table, sequence := range numbered {
-		_, err := tx.Exec(ctx, fmt.Sprintf(`SELECT setval('%s', last.id) FROM (SELECT max(id) AS id FROM %s) last
-			WHERE CASE WHEN has_sequence_privilege('%[1]s', 'UPDATE') AND has_sequence_privilege('%[1]s', 'SELECT, USAGE')
-			THEN last.id > coalesce(pg_sequence_last_value('%[1]s'), 0) ELSE false END`, sequence, table))
+		behind := fmt.Sprintf(`FROM (SELECT max(id) AS id FROM %s) last WHERE CASE WHEN has_sequence_privilege('%s', 'SELECT, USAGE')
+			THEN last.id > coalesce(pg_sequence_last_value('%[2]s'), 0) ELSE false END`, table, sequence)
+		var is, settable bool
+		err := tx.QueryRow(ctx, fmt.Sprintf(`SELECT EXISTS (SELECT %s), has_sequence_privilege('%s', 'UPDATE')`, behind, sequence)).
+			Scan(&is, &settable)
+		switch {
+		case err != nil || !is:
+		case settable:
+			_, err = tx.Exec(ctx, fmt.Sprintf(`SELECT setval('%s', last.id) %s`, sequence, behind))
+		default:
+			err = fmt.Errorf("the sequence %s is behind the rows of %s, and this role may not set it: as its owner run "+
+				"SELECT setval('%[1]s', (SELECT max(id) FROM %[2]s))", sequence, table)
+		}
 		if err != nil {
 			return err
 		}

@@ -85,12 +85,13 @@ func dialWith(ctx context.Context, path, pragmas string, spare int64) (*conn, er
 	return c, nil
 }
 
-// cutWAL brings all of the WAL to the database, and ends it.
+// cutWAL brings to the database what other processes that read it let go of the WAL, and waits for none of them. Without any it
+// ends the WAL.
 func (c *conn) cutWAL() (err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	defer outOfMemory(&err)
-	return c.db.Exec(`PRAGMA wal_checkpoint(TRUNCATE)`)
+	return errors.Join(c.db.BusyTimeout(0), c.db.Exec(`PRAGMA wal_checkpoint(TRUNCATE)`), c.db.BusyTimeout(busyTimeout))
 }
 
 func (c *conn) close() (err error) {

@@ -127,9 +127,9 @@ func TestPanicsGoOn(t *testing.T) {
 		defer outOfMemory(&err)
 		return do()
 	}
-	of := func(guard func(func() error) error, value any) (err error, panicked any) {
+	of := func(guard func(func() error) error, value any) (panicked any, err error) {
 		defer func() { panicked = recover() }()
-		return guard(func() error { panic(value) }), nil
+		return nil, guard(func() error { panic(value) })
 	}
 	noMemory := func() (p any) {
 		defer func() { p = recover() }()
@@ -151,7 +151,7 @@ func TestPanicsGoOn(t *testing.T) {
 			guard func(func() error) error
 			error bool
 		}{{"a statement", guarded, c.error}, {"an opening", opening, c.opening}} {
-			err, panicked := of(g.guard, c.value)
+			panicked, err := of(g.guard, c.value)
 			if g.error && (panicked != nil || err == nil) || !g.error && (panicked != c.value || err != nil) {
 				t.Errorf("%s, %T %[2]v: the error %v, the panic %v", g.name, c.value, err, panicked)
 			}
