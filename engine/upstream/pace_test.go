@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"corenode/engine"
+	"corenode/engine/upstream/route"
 	"corenode/engine/upstream/wire"
 	"corenode/wasm/abi"
 )
@@ -96,7 +97,8 @@ func TestPingsBeforeTheFirstPiece(t *testing.T) {
 			})
 			begun := time.Now()
 			options := Options{Own: own, FirstTimeout: 10 * time.Minute, StallTimeout: time.Minute}
-			r := &relay{model: &Model{options: options, traits: wire.Corenode.Traits()}, sent: &sent{},
+			m := &Model{options: options, traits: wire.Corenode.Traits(), set: route.New(route.Config{})}
+			r := &relay{model: m, sent: &sent{},
 				job: &engine.Job{Request: &engine.Request{Stream: true, MaxTokens: 100}, Output: engine.NewWholeOutput()},
 				ctx: t.Context(), firstBy: begun.Add(10 * time.Minute),
 				reader: wire.NewReader(wire.Corenode, nil, func() string { return "toolu_1" })}

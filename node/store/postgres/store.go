@@ -331,8 +331,8 @@ func known(err error) error {
 	case e.Code == "23503":
 		return fmt.Errorf("%w: %s", store.ErrNotFound, e.Detail)
 	case e.Code == "23505" && numbered[e.TableName] != "" && e.ConstraintName == e.TableName+"_pkey": // it says nothing of the row
-		return fmt.Errorf("the sequence %s is behind the rows of %s, which a restart mends, of a node whose role may set it: %w", numbered[e.TableName],
-			e.TableName, err)
+		return fmt.Errorf("the sequence %s is behind the rows of %s, which a restart mends, of a node whose role may set it: %w",
+			numbered[e.TableName], e.TableName, err)
 	case strings.HasPrefix(e.Code, "23"), strings.HasPrefix(e.Code, "22"), e.Code == "54000": // a constraint, a value, a size
 		return fmt.Errorf("%w: %w", store.ErrInvalid, err)
 	}
