@@ -267,7 +267,7 @@ func TestSecondAskFindsTheNextLimiter(t *testing.T) {
 		a := newAsking()
 		policy := system.Policy{Resume: true, FailuresMax: 3, Within: time.Minute}
 		pool := system.NewPool(system.PoolSpec[string, Cell]{Name: "limits", Child: "limiter", Policy: policy, Children: policy,
-			MailboxMax: 10, Max: 10, SweepMax: 10, Cell: func(string) *Cell { return &Cell{} },
+			MailboxMax: 10, Max: 10, SweepMax: 10,
 			New: func(id string, c *Cell) system.Actor { return NewClustered(id, c, a.deps) }})
 		a.deps.Tell = func(id string, m Message) error { return pool.Tell(id, m) }
 		ref, err := sys.Start(pool.Spec())

@@ -62,7 +62,7 @@ func newFleet(t testing.TB, n int, life time.Duration, cfg Config) *fleet {
 		}
 		tree, err := Start(c, Deps{Store: m.node, Cluster: m.node, Accounts: m.node, Billing: &m.billing,
 			Fatal:  func(string, any) { m.fatal.Add(1) },
-			Models: []Model{{IDs: []string{"one"}, New: m.model.New, PollEvery: 5 * time.Millisecond, PinBytesPerToken: 10}}})
+			Models: []Model{{ID: "one", New: m.model.New, PollEvery: 5 * time.Millisecond, PinBytesPerToken: 10}}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -432,12 +432,12 @@ func newWorld(t testing.TB, cfg Config) *world {
 	tree, err := Start(required(cfg), Deps{Store: w.store, Accounts: w, Billing: w.billing, Policy: &w.policy,
 		Fatal: func(string, any) { w.fatal.Add(1) },
 		Models: []Model{
-			{IDs: []string{"one", "probe"}, New: w.models["one"].New, PollEvery: 5 * time.Millisecond, PinBytesPerToken: 10,
+			{ID: "one", New: w.models["one"].New, PollEvery: 5 * time.Millisecond, PinBytesPerToken: 10,
 				Load: func(n *abi.Counters) {
 					n.ModelQueued, n.ModelQueuedMax, n.ModelWaitMS, n.ModelPagesUsed, n.ModelPages = 3, 9, 1500, 5, 7
 				}},
-			{IDs: []string{"two"}, New: w.models["two"].New, PollEvery: 5 * time.Millisecond, PinBytesPerToken: 10},
-			{IDs: []string{"elsewhere"}, New: w.models["elsewhere"].New, PollEvery: 5 * time.Millisecond}}})
+			{ID: "two", New: w.models["two"].New, PollEvery: 5 * time.Millisecond, PinBytesPerToken: 10},
+			{ID: "elsewhere", New: w.models["elsewhere"].New, PollEvery: 5 * time.Millisecond}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -557,7 +557,9 @@ func (w *world) checkClean(a account.Account) {
 func (w *world) probe(a account.Account, money abi.Nano, want abi.Kind) {
 	w.t.Helper()
 	w.billing.probe.Store(int64(money))
-	s, _, err := w.tree.Generate(w.call(a, "probe", 0, 0, false))
+	c := w.call(a, "one", 0, 0, false)
+	c.RequestID = probePrefix + c.RequestID
+	s, _, err := w.tree.Generate(c)
 	if err != nil {
 		if abi.KindOf(err) != want {
 			w.t.Errorf("account %s with %d to hold: %v", a.ID, money, err)

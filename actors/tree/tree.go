@@ -40,7 +40,7 @@ import (
 	"corenode/wasm/abi"
 )
 
-// model is one batcher and the ids it answers to.
+// model is one batcher.
 type model struct {
 	unit     *batcher.Unit
 	ref      *system.Ref
@@ -66,8 +66,8 @@ type Tree struct {
 	sessions *system.Pool[session.Key, session.Cell]
 	budget   *session.Budget
 	keys     *keyMaker
-	models   map[string]*model // by model id; not changed after Start
-	units    []*model          // each once
+	models   map[string]*model // by id; not changed after Start
+	units    []*model          // the same, in their order
 	ledger   *system.Ref
 	journal  *ledger.Log
 	node     *system.Ref
@@ -183,7 +183,7 @@ func (t *Tree) limitsSpec() system.PoolSpec[string, limiter.Cell] {
 	return system.PoolSpec[string, limiter.Cell]{Name: limitsActor, Child: limiterActor,
 		Policy: policyOf(limitsActor), Children: policyOf(limiterActor),
 		MailboxMax: t.cfg.MailboxMax, Max: t.cfg.LimitersMax, TellBeyondMax: true, SweepMax: t.cfg.SweepMax,
-		Cell: func(string) *limiter.Cell { return &limiter.Cell{} }, New: make}
+		New: make}
 }
 
 func (t *Tree) sessionsSpec() system.PoolSpec[session.Key, session.Cell] {
@@ -196,26 +196,20 @@ func (t *Tree) sessionsSpec() system.PoolSpec[session.Key, session.Cell] {
 	return system.PoolSpec[session.Key, session.Cell]{Name: sessionsActor, Child: sessionActor,
 		Policy: policyOf(sessionsActor), Children: policyOf(sessionActor),
 		MailboxMax: t.cfg.MailboxMax, Max: t.cfg.SessionsMax, SweepMax: t.cfg.SweepMax,
-		Cell: func(session.Key) *session.Cell { return &session.Cell{} },
-		New:  func(k session.Key, c *session.Cell) system.Actor { return session.New(k, c, deps) }}
+		New: func(k session.Key, c *session.Cell) system.Actor { return session.New(k, c, deps) }}
 }
 
-// batcherSpecs makes one unit per model and fills the map of ids.
+// batcherSpecs makes one unit per model.
 func (t *Tree) batcherSpecs() ([]system.Spec, error) {
 	var specs []system.Spec
 	for _, d := range t.deps.Models {
-		if len(d.IDs) == 0 {
-			return nil, errors.New("a model has no id")
-		}
 		m := &model{pinBytes: d.PinBytesPerToken, load: d.Load, unit: batcher.NewUnit(batcher.Config{
-			Model: d.IDs[0], New: d.New, PollEvery: d.PollEvery, InboxMax: t.cfg.InboxMax, Hook: t.cfg.hook})}
-		t.units = append(t.units, m)
-		for _, id := range d.IDs {
-			if t.models[id] != nil {
-				return nil, fmt.Errorf("model id %s is served twice", id)
-			}
-			t.models[id] = m
+			Model: d.ID, New: d.New, PollEvery: d.PollEvery, InboxMax: t.cfg.InboxMax, Hook: t.cfg.hook})}
+		if t.models[d.ID] != nil {
+			return nil, fmt.Errorf("model id %s is served twice", d.ID)
 		}
+		t.models[d.ID] = m
+		t.units = append(t.units, m)
 		specs = append(specs, t.spec(batcherActor, func() system.Actor { return batcher.New(m.unit) }))
 	}
 	return specs, nil
