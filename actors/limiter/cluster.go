@@ -178,14 +178,14 @@ func (l *clustered) give(m Reserve, r limit.Reservation) {
 		if !handed {
 			lent.taken = before
 		}
-		m.Ticket.Refused(&abi.Error{Kind: abi.Internal, Op: "limiter.Reserve", Msg: "internal error"}, l.limits())
+		m.Ticket.Denied(&abi.Error{Kind: abi.Internal, Op: "limiter.Reserve", Msg: "internal error"}, l.limits())
 	})
 	lent.taken = after
 	l.deps.Hook.At("limiter.reserved")
 	handed = true
 	if err := m.Ticket.Granted(r, l.limits()); err != nil {
 		lent.taken = before
-		m.Ticket.Refused(err, l.limits())
+		m.Ticket.Denied(err, l.limits())
 		return
 	}
 	l.deps.Counts.Covered.Add(1)
@@ -212,13 +212,13 @@ func (l *clustered) propose(m Reserve, again bool) {
 	handed := false
 	defer system.OnPanic(func(any) {
 		if !handed {
-			m.Ticket.Refused(&abi.Error{Kind: abi.Internal, Op: "limiter.Reserve", Msg: "internal error"}, l.limits())
+			m.Ticket.Denied(&abi.Error{Kind: abi.Internal, Op: "limiter.Reserve", Msg: "internal error"}, l.limits())
 		}
 	})
 	l.deps.Hook.At("limiter.propose")
 	p := limit.Proposal{Ask: m.Ask, AccountID: l.id, Wish: l.cell.pace.need(clock.Now())}
 	if !m.Ask.Free {
-		p.Hold = m.Ticket.Hold()
+		p.Hold = m.Ticket.HoldRow()
 	}
 	handed = true
 	l.deps.Counts.Proposed.Add(1)
@@ -253,7 +253,7 @@ func (l *clustered) onVerdict(c *system.Context, m verdict) {
 		m.attempt++
 		switch {
 		case handed:
-			m.m.Ticket.Refused(&abi.Error{Kind: abi.Internal, Op: "limiter.Reserve", Msg: "internal error"}, m.Limits)
+			m.m.Ticket.Denied(&abi.Error{Kind: abi.Internal, Op: "limiter.Reserve", Msg: "internal error"}, m.Limits)
 		case m.Ticket() == nil:
 		default:
 			l.cell.asking++
@@ -274,13 +274,13 @@ func (l *clustered) onVerdict(c *system.Context, m verdict) {
 	case ticket == nil:
 	case m.err != nil:
 		l.deps.Counts.Failed.Add(1)
-		ticket.Refused(m.err, account.Limits{})
+		ticket.Denied(m.err, account.Limits{})
 	case m.Refusal == nil:
 		handed = true
 		r := m.Reservation
 		r.Durable, r.Until = true, believed(m.asked, l.deps.Lease)
 		if err := ticket.Granted(r, m.Limits); err != nil {
-			ticket.Refused(err, m.Limits)
+			ticket.Denied(err, m.Limits)
 		}
 	case m.Recalled && !m.again:
 		tell, id, again := l.deps.Tell, l.id, retry{m.m}
@@ -291,7 +291,7 @@ func (l *clustered) onVerdict(c *system.Context, m verdict) {
 		})
 	default:
 		l.deps.Counts.Refused.Add(1)
-		ticket.Refused(m.Refusal, m.Limits)
+		ticket.Denied(m.Refusal, m.Limits)
 	}
 }
 

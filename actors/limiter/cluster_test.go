@@ -51,8 +51,8 @@ func TestPartOfALostLimitGoesBack(t *testing.T) {
 type taken struct{}
 
 func (taken) Granted(limit.Reservation, account.Limits) *abi.Error { return nil }
-func (taken) Refused(*abi.Error, account.Limits)                   {}
-func (taken) Hold() account.Entry                                  { return account.Entry{} }
+func (taken) Denied(*abi.Error, account.Limits)                    {}
+func (taken) HoldRow() account.Entry                               { return account.Entry{} }
 
 // TestRenewalSaysWhatOneRequestTakes: the store lends nothing to an account that can hardly pay a few more of them.
 func TestRenewalSaysWhatOneRequestTakes(t *testing.T) {
@@ -130,8 +130,8 @@ func (a *asking) Granted(_ limit.Reservation, l account.Limits) *abi.Error {
 	a.limits = l
 	return nil
 }
-func (a *asking) Refused(*abi.Error, account.Limits) { a.refused++ }
-func (a *asking) Hold() account.Entry                { return account.Entry{} }
+func (a *asking) Denied(*abi.Error, account.Limits) { a.refused++ }
+func (a *asking) HoldRow() account.Entry            { return account.Entry{} }
 
 // take sends requests.
 func (a *asking) take(t *testing.T, n, wantAsked int) {

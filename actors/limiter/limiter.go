@@ -24,13 +24,13 @@ import (
 // decides it; neither may wait.
 type Ticket interface {
 	// Granted passes the request on with what it was given. An error means that it
-	// could not be passed on; the reservation is then taken back and Refused is called. One that is
+	// could not be passed on; the reservation is then taken back and Denied is called. One that is
 	// Durable the ticket gives back itself.
 	Granted(limit.Reservation, account.Limits) *abi.Error
-	Refused(*abi.Error, account.Limits)
-	// Hold is the row that a cluster's store is to write for the request. It is asked for before
+	Denied(*abi.Error, account.Limits)
+	// HoldRow is the row that a cluster's store is to write for the request. It is asked for before
 	// the ticket is decided.
-	Hold() account.Entry
+	HoldRow() account.Entry
 }
 
 // Message is the closed set of things a limiter is told.
@@ -85,7 +85,7 @@ func (Changed) limiterMessage() {}
 func (loaded) limiterMessage()  {}
 
 // Refuse answers a Reserve that no limiter will see.
-func (r Reserve) Refuse(err error) { r.Ticket.Refused(busy(err), account.Limits{}) }
+func (r Reserve) Refuse(err error) { r.Ticket.Denied(busy(err), account.Limits{}) }
 
 // Refuse tells the owner that the limiter is gone.
 func (m Leave) Refuse(error) { lost(m.Lost) }
@@ -317,7 +317,7 @@ func (l *limiter) decide(m Reserve) {
 			l.cell.counters.Store(&before)
 			l.cell.publish(key.ID, bucketBefore, ok)
 		}
-		m.Ticket.Refused(&abi.Error{Kind: abi.Internal, Op: "limiter.Reserve", Msg: "internal error"}, before.Limits(time.Now()))
+		m.Ticket.Denied(&abi.Error{Kind: abi.Internal, Op: "limiter.Reserve", Msg: "internal error"}, before.Limits(time.Now()))
 	})
 	now := time.Now()
 	r, err := l.state.Reserve(m.Ask, now)
@@ -332,7 +332,7 @@ func (l *limiter) decide(m Reserve) {
 		l.state.Settle(limit.Settle{RequestID: m.Ask.RequestID})
 		l.publish(key.ID)
 	}
-	m.Ticket.Refused(err, l.state.Limits(key, now))
+	m.Ticket.Denied(err, l.state.Limits(key, now))
 }
 
 func (l *limiter) leave(m Leave) {
@@ -414,7 +414,7 @@ func (l *limiter) onLoaded(c *system.Context, r limit.Loaded, err error) {
 	for i, m := range pending {
 		l.pending = pending[i+1:] // the rest is queued again if this one panics
 		if err != nil && (l.state == nil || !l.state.Knows(m.Ask, time.Now())) {
-			m.Ticket.Refused(system.AccountsUnavailable("limiter.load", err), account.Limits{})
+			m.Ticket.Denied(system.AccountsUnavailable("limiter.load", err), account.Limits{})
 		} else {
 			l.decide(m)
 		}
@@ -454,7 +454,7 @@ func (l *limiter) refusePending(err *abi.Error) {
 	pending := l.pending
 	l.pending = nil
 	for _, m := range pending {
-		m.Ticket.Refused(err, account.Limits{})
+		m.Ticket.Denied(err, account.Limits{})
 	}
 }
 

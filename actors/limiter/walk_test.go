@@ -90,9 +90,9 @@ func (k *ticket) Granted(r limit.Reservation, _ account.Limits) *abi.Error {
 	return nil
 }
 
-func (k *ticket) Hold() account.Entry { return account.Entry{} }
+func (k *ticket) HoldRow() account.Entry { return account.Entry{} }
 
-func (k *ticket) Refused(err *abi.Error, _ account.Limits) { k.err = err }
+func (k *ticket) Denied(err *abi.Error, _ account.Limits) { k.err = err }
 
 // TestWalk is a million steps through every interleaving of reserve, leave,
 // settle, change, load and restart, with partial holds and such of 0. After each the

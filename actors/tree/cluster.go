@@ -86,16 +86,6 @@ func (t *Tree) returnGrants() {
 	}
 }
 
-// Hold is the row that a cluster's store writes when it admits the request.
-func (a *admission) Hold() account.Entry { return (*request)(a).holdEntry() }
-
-// heldAlready says that the hold is durable: the store wrote it when it admitted the request.
-func (r *request) heldAlready() {
-	r.holdBegan = time.Now()
-	r.holdSent.Store(true)
-	r.holdCommitted(ledger.Commit{})
-}
-
 // annotate adds to a row what a cluster's store is to know beside it.
 func (r *request) annotate(e *account.Entry, used abi.Usage) {
 	if !r.t.clustered() {

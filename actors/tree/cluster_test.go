@@ -352,7 +352,7 @@ func TestCancelledRequestWaitsForItsClosingRow(t *testing.T) {
 		t.Error(got)
 	}
 	close(leave)
-	(*ticket)(r).Refused(errGone())
+	r.Refused(errGone())
 	m.tree.sweepRequests(r.lostAt.Add(time.Second))
 	r.expire()
 	if m.tree.requests.find(c.RequestID) != r || m.tree.Counters().Expired.Load() != 0 {

@@ -474,12 +474,12 @@ func (w *world) read(s *Stream) abi.Event {
 // is known to have failed must be free and fail; a settlement that went out before
 // that stands for itself.
 func (w *world) settle(s *Stream) (account.Settled, error) {
-	fate := s.r.holdFate()
+	fate := s.r.hold.fate()
 	known := !s.r.settling.Load() // read second: whoever settles from here on knows the fate, too
 	got, err := settled(s)
 	finished := got.Reason == account.Finished
 	free := abi.KindOf(err) == abi.Overloaded && got.Charge == 0
-	if now := s.r.holdFate(); free && (now == holdRefused || now == holdFailed) && (finished || s.r.bill.isWithheld()) {
+	if now := s.r.hold.fate(); free && (now == holdRefused || now == holdFailed) && (finished || s.r.bill.isWithheld()) {
 		err = nil // a withheld one had finished before it was
 	} else if (fate == holdRefused || fate == holdFailed) && known && finished {
 		w.t.Errorf("finished without a hold: %+v, %v", got, err)

@@ -30,7 +30,7 @@ func (t *Tree) generatePeer(c account.Call) (*Stream, *abi.Error) {
 	if answer := t.await(r); answer.err != nil {
 		return nil, answer.err
 	}
-	r.held <- nil // there is no money to hold
+	r.hold.told <- nil // there is no money to hold
 	return &Stream{r: r}, nil
 }
 

@@ -68,9 +68,9 @@ func (r *request) settle() {
 		r.settlePeer(u, r.result)
 		return
 	}
-	fate := r.holdFate()
+	fate := r.hold.fate()
 	if fate == holdDurable {
-		r.settled.Hold = r.heldAt.Sub(r.holdBegan)
+		r.settled.Hold = r.hold.took()
 	}
 	if fate == holdRefused || fate == holdFailed { // free: not one byte of output has left
 		r.settled.Usage = abi.Usage{}

@@ -18,7 +18,7 @@ func (s *Stream) Output() *engine.Output { return s.r.job.Output }
 // Held receives once: nil when the money of the request is durably reserved, or
 // why it is not. The first byte of output must not leave before that. After an
 // error, Withhold, Cancel and Settle.
-func (s *Stream) Held() <-chan error { return s.r.held }
+func (s *Stream) Held() <-chan error { return s.r.hold.told }
 
 // Cancel ends the request: its client is gone. The engine lets go of it within a
 // step, and then its permit is free, whatever the writer does. An answer that is

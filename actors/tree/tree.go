@@ -242,7 +242,7 @@ func (t *Tree) Generate(c account.Call) (*Stream, account.Limits, error) {
 	if answer.err != nil {
 		return nil, t.limitsOr(answer.limits, c.Account, c.Key), t.refuse(answer.err)
 	}
-	if err := r.hold(); err != nil {
+	if err := r.sendHold(); err != nil {
 		r.cancel()
 		return nil, answer.limits, t.refuse(err)
 	}
@@ -262,8 +262,8 @@ func (t *Tree) newRequest(c account.Call) (*request, *abi.Error) {
 		ask: limit.Ask{RequestID: c.RequestID, Prompt: int64(c.Request.InputTokens()), OutputMax: int64(c.Request.MaxTokens),
 			Key: c.Key},
 		key:   t.keys.key(c),
-		reply: make(chan reply, 1), done: make(chan struct{}), held: make(chan error, 1),
-		holdDone: make(chan struct{}), settledCh: make(chan struct{})}
+		reply: make(chan reply, 1), done: make(chan struct{}), settledCh: make(chan struct{}),
+		hold: hold{told: make(chan error, 1), done: make(chan struct{})}}
 	r.job.ID, r.job.Account, r.job.Request, r.job.Pin = c.RequestID, c.Account.CacheAccount(c.Peer), c.Request, m.pinBytes > 0
 	r.job.Session, r.job.Forwarded = string(r.key[:]), r.peer()
 	r.job.Output = engine.NewWholeOutput()
@@ -363,7 +363,7 @@ func errDraining() *abi.Error {
 
 // admit sends the request on its way and waits for its one answer.
 func (t *Tree) admit(r *request) reply {
-	m := limiter.Reserve{Ask: r.ask, Ticket: (*admission)(r)}
+	m := limiter.Reserve{Ask: r.ask, Ticket: r}
 	if err := t.limits.Send(r.call.Account.ID, m); err != nil {
 		t.requests.remove(r)
 		return reply{err: system.TooManyRequests("tree.admit", err)}
