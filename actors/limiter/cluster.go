@@ -73,10 +73,10 @@ type Recall struct{}
 
 // Unused says that a request has nothing more of a grant: it never ran, or it is one without a hold.
 type Unused struct {
-	Number  int64 // of the grant
-	Part    limit.Part
-	Lost    func() // as in Leave
-	attempt int
+	Number int64 // of the grant
+	Part   limit.Part
+	Again  func(Message) // as in Back
+	panics int           // of its handler
 }
 
 // verdict is the store's answer. Without a ticket a grant alone was asked for.
@@ -98,8 +98,11 @@ func (Unused) limiterMessage()  {}
 func (verdict) limiterMessage() {}
 func (retry) limiterMessage()   {}
 
-// Refuse tells the owner that the limiter is gone.
-func (m Unused) Refuse(error) { lost(m.Lost) }
+// Refuse gives m to the next limiter.
+func (m Unused) Refuse(error) {
+	m.panics = 0
+	m.Again(m)
+}
 
 // Refuse gives the verdict to the next limiter.
 func (m verdict) Refuse(err error) {
@@ -133,9 +136,7 @@ func (l *clustered) Receive(c *system.Context, m any) {
 	case retry:
 		l.propose(m.m, true)
 	case Unused:
-		m.attempt++
-		defer tryAgain(c, m, m.attempt)
-		l.unused(m)
+		l.unused(c, m)
 	case Recall:
 		l.giveBack(true)
 	case Changed:
@@ -372,7 +373,12 @@ func (l *clustered) giveBack(wanted bool) {
 }
 
 // unused puts back into the grant what a request does not need. Of a grant that ended it is nothing.
-func (l *clustered) unused(m Unused) {
+func (l *clustered) unused(c *system.Context, m Unused) {
+	defer system.OnPanic(func(any) {
+		if m.panics++; m.panics < attemptsMax {
+			_ = c.Self().Tell(m) // fails only if the limiter was stopped: then the grant ends by itself
+		}
+	})
 	l.deps.Hook.At("limiter.unused")
 	if lent := &l.cell.lent; lent.grant.Number == m.Number {
 		lent.taken = lent.taken.Minus(m.Part)

@@ -105,8 +105,8 @@ func (r *request) undo() (durable bool) {
 	}
 	switch got := r.reservation; {
 	case !got.Durable:
-		m := limiter.Unused{Number: got.GrantNumber, Part: got.Of()}
-		r.t.tellLimiter(r.call.Account.ID, func(lost func()) limiter.Message { m.Lost = lost; return m })
+		tell := r.t.limiterOf(r.call.Account.ID)
+		tell(limiter.Unused{Number: got.GrantNumber, Part: got.Of(), Again: tell})
 	case r.ask.Free:
 		r.tellRelease(0)
 	default:

@@ -2,8 +2,6 @@ package tree
 
 import (
 	"corenode/actors/account"
-	"corenode/actors/limiter"
-	"corenode/engine"
 	"corenode/wasm/abi"
 )
 
@@ -35,9 +33,8 @@ func (t *Tree) generatePeer(c account.Call) (*Stream, *abi.Error) {
 }
 
 // settlePeer ends a forwarded request: what it took is said, and charged by the other node.
-func (r *request) settlePeer(u abi.Usage, result engine.Result) {
+func (r *request) settlePeer(u abi.Usage) {
 	r.settled.Usage = u
-	r.giveBack(result.Usage, limiter.Settle{})
 	r.t.requests.remove(r)
 	close(r.settledCh)
 }

@@ -176,7 +176,7 @@ func (r *request) refuse(err *abi.Error, l account.Limits) {
 		return // it runs; its end gives everything back
 	}
 	if !r.t.clustered() {
-		r.giveBack(abi.Usage{}, limiter.Settle{})
+		r.giveBack(abi.Usage{}, limit.Settle{})
 	}
 	if !r.t.clustered() || !r.undo() {
 		r.t.requests.remove(r)
@@ -191,8 +191,8 @@ func (r *request) leave(u abi.Usage) {
 	if r.t.clustered() {
 		r.leaveClustered(u)
 	} else if r.granted.Load() && r.left.CompareAndSwap(false, true) {
-		m := limiter.Leave{Leave: r.leaving(u)}
-		r.t.tellLimiter(r.call.Account.ID, func(lost func()) limiter.Message { m.Lost = lost; return m })
+		tell := r.t.limiterOf(r.call.Account.ID)
+		tell(limiter.Back{Leaves: true, Leave: r.leaving(u), Again: tell})
 	}
 }
 
@@ -214,20 +214,18 @@ func (r *request) leaving(u abi.Usage) limit.Leave {
 
 // giveBack gives back the hold, with what was settled of it, and what leave does unless that was
 // done before: both in one message.
-func (r *request) giveBack(u abi.Usage, settle limiter.Settle) {
+func (r *request) giveBack(u abi.Usage, settle limit.Settle) {
 	if !r.granted.Load() || r.ask.Free || !r.t.requests.pay(r) {
 		r.leave(u)
 		return
 	}
 	settle.RequestID, settle.KeyID = r.ask.RequestID, r.ask.Key.ID
-	settle.Seen = func() { r.t.requests.seen(r) }
-	if !r.left.CompareAndSwap(false, true) {
-		r.t.tellLimiter(r.call.Account.ID, func(lost func()) limiter.Message { settle.Lost = lost; return settle })
-		return
+	tell := r.t.limiterOf(r.call.Account.ID)
+	m := limiter.Back{Settles: true, Settle: settle, Seen: func() { r.t.requests.seen(r) }, Again: tell}
+	if r.left.CompareAndSwap(false, true) {
+		m.Leaves, m.Leave = true, r.leaving(u)
 	}
-	t, id := r.t, r.call.Account.ID
-	again := func(m limiter.Message) { _ = t.limits.Tell(id, m) } // fails only when the whole tree stops
-	again(limiter.End{Leave: limiter.Leave{Leave: r.leaving(u)}, Settle: settle, Again: again})
+	tell(m)
 }
 
 // live is what a restarted limiter is told of the request. untold: no limiter has seen its

@@ -8,7 +8,6 @@ import (
 	"corenode/actors/account"
 	"corenode/actors/ledger"
 	"corenode/actors/limit"
-	"corenode/actors/limiter"
 	"corenode/actors/system"
 	"corenode/engine"
 	"corenode/extensions"
@@ -65,7 +64,7 @@ func (r *request) settle() {
 		Done:      time.Unix(0, r.doneAt.Load()),
 		Admission: r.admitted.Sub(r.began), Queue: r.result.Queue, Prefill: r.result.Prefill, Decode: r.result.Decode}
 	if r.peer() {
-		r.settlePeer(u, r.result)
+		r.settlePeer(u)
 		return
 	}
 	fate := r.hold.fate()
@@ -119,7 +118,7 @@ func (r *request) settlementCommitted(c ledger.Commit) {
 		r.endClustered(c)
 	} else {
 		amount, taken, at := r.bill.charge()
-		r.giveBack(r.taken(), limiter.Settle{Settle: limit.Settle{Amount: -amount, Counters: taken, At: at, Seq: c.Seq}})
+		r.giveBack(r.taken(), limit.Settle{Amount: -amount, Counters: taken, At: at, Seq: c.Seq})
 	}
 	if c.Err != nil {
 		r.settleErr = c.Err

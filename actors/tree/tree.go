@@ -455,12 +455,9 @@ func (t *Tree) load(id string, done func(limit.Loaded, error)) {
 	}
 }
 
-// tellLimiter sends what a request gives back. If the limiter stops before it
-// reads the message, the message goes to the next one, for which there is always room.
-func (t *Tree) tellLimiter(id string, make func(lost func()) limiter.Message) {
-	var send func()
-	send = func() { _ = t.limits.Tell(id, make(send)) } // fails only when the whole tree stops
-	send()
+// limiterOf returns what sends to the limiter of an account what a request gives back: for that there is always room.
+func (t *Tree) limiterOf(account string) func(limiter.Message) {
+	return func(m limiter.Message) { _ = t.limits.Tell(account, m) } // fails only when the whole tree stops
 }
 
 // release gives a pin back to its model.
