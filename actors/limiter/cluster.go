@@ -79,19 +79,19 @@ type Unused struct {
 	panics int           // of its handler
 }
 
-// verdict is the store's answer. Without a ticket a grant alone was asked for.
+// verdict is the store's answer.
 type verdict struct {
 	limit.Verdict
-	m       Reserve
+	request Reserve // without a ticket where a grant alone was asked for
 	asked   time.Time
 	err     *abi.Error
 	again   bool // it was asked for the second time
 	tell    func(verdict) error
-	attempt int
+	panics  int // of what learns from it
 }
 
 // retry asks the store for a request again.
-type retry struct{ m Reserve }
+type retry struct{ request Reserve }
 
 func (Recall) limiterMessage()  {}
 func (Unused) limiterMessage()  {}
@@ -106,13 +106,13 @@ func (m Unused) Refuse(error) {
 
 // Refuse gives the verdict to the next limiter.
 func (m verdict) Refuse(err error) {
-	if m.tell(m) != nil && m.m.Ticket != nil { // the tree has stopped: the next start settles what is open
-		m.m.Refuse(err)
+	if m.tell(m) != nil && m.request.Ticket != nil { // the tree has stopped: the next start settles what is open
+		m.request.Refuse(err)
 	}
 }
 
 // Refuse answers a request that no limiter will see.
-func (m retry) Refuse(err error) { m.m.Refuse(err) }
+func (m retry) Refuse(err error) { m.request.Refuse(err) }
 
 // NewClustered returns the limiter of an account in a cluster's store.
 func NewClustered(id string, cell *Cell, deps ClusterDeps) system.Actor {
@@ -134,7 +134,7 @@ func (l *clustered) Receive(c *system.Context, m any) {
 	case verdict:
 		l.onVerdict(c, m)
 	case retry:
-		l.propose(m.m, true)
+		l.propose(m.request, true)
 	case Unused:
 		l.unused(c, m)
 	case Recall:
@@ -179,7 +179,7 @@ func (l *clustered) give(m Reserve, r limit.Reservation) {
 		if !handed {
 			lent.taken = before
 		}
-		m.Ticket.Denied(&abi.Error{Kind: abi.Internal, Op: "limiter.Reserve", Msg: "internal error"}, l.limits())
+		m.Ticket.Denied(errPanicked(), l.limits())
 	})
 	lent.taken = after
 	l.deps.Hook.At("limiter.reserved")
@@ -213,7 +213,7 @@ func (l *clustered) propose(m Reserve, again bool) {
 	handed := false
 	defer system.OnPanic(func(any) {
 		if !handed {
-			m.Ticket.Denied(&abi.Error{Kind: abi.Internal, Op: "limiter.Reserve", Msg: "internal error"}, l.limits())
+			m.Ticket.Denied(errPanicked(), l.limits())
 		}
 	})
 	l.deps.Hook.At("limiter.propose")
@@ -223,7 +223,7 @@ func (l *clustered) propose(m Reserve, again bool) {
 	}
 	handed = true
 	l.deps.Counts.Proposed.Add(1)
-	l.ask(p, verdict{m: m, again: again})
+	l.ask(p, verdict{request: m, again: again})
 }
 
 // ask sends a proposal; the answer comes as a message, to whoever is the account's limiter by then.
@@ -240,51 +240,53 @@ func (l *clustered) ask(p limit.Proposal, answer verdict) {
 		l.cell.asking++
 		return
 	}
-	if answer.m.Ticket != nil {
+	if answer.request.Ticket != nil {
 		l.deps.Counts.Failed.Add(1)
-		answer.m.Refuse(err)
+		answer.request.Refuse(err)
 	}
 }
 
-// onVerdict takes the grant that came with a verdict and answers the request.
+// onVerdict learns what came with a verdict, then answers the request.
 func (l *clustered) onVerdict(c *system.Context, m verdict) {
 	l.cell.asking--
-	handed := false // from then on the ticket gives back what it has
+	l.learn(c, m)
+	if m.request.Ticket != nil {
+		l.answer(m)
+	}
+}
+
+// learn takes the grant that came with a verdict. If that panics the verdict is queued again, so that its request is answered by
+// the next incarnation; in the end without the grant.
+func (l *clustered) learn(c *system.Context, m verdict) {
+	if m.err != nil { // the store may have renewed the grant all the same
+		l.cell.lent.forget(clock.Now().Add(l.deps.Lease + unsureFor))
+	}
+	if m.panics == attemptsMax {
+		return
+	}
 	defer system.OnPanic(func(any) {
-		m.attempt++
-		switch {
-		case handed:
-			m.m.Ticket.Denied(&abi.Error{Kind: abi.Internal, Op: "limiter.Reserve", Msg: "internal error"}, m.Limits)
-		case m.Ticket() == nil:
-		default:
+		if m.request.Ticket != nil {
+			m.panics++
 			l.cell.asking++
 			_ = c.Self().Tell(m) // fails only if the limiter was stopped, which gives it to the next
 		}
 	})
-	if m.attempt < attemptsMax {
-		l.deps.Hook.At("limiter.verdict")
-	}
-	if m.err == nil && m.attempt < attemptsMax {
+	l.deps.Hook.At("limiter.verdict")
+	if m.err == nil {
 		l.adopt(m, clock.Now())
 	}
-	ticket := m.Ticket()
-	if m.err != nil { // the store may have renewed the grant all the same
-		l.cell.lent.forget(clock.Now().Add(l.deps.Lease + unsureFor))
-	}
-	switch {
-	case ticket == nil:
+}
+
+// answer tells a request what the store decided, or asks again.
+func (l *clustered) answer(m verdict) {
+	switch ticket := m.request.Ticket; {
 	case m.err != nil:
 		l.deps.Counts.Failed.Add(1)
 		ticket.Denied(m.err, account.Limits{})
 	case m.Refusal == nil:
-		handed = true
-		r := m.Reservation
-		r.Durable, r.Until = true, believed(m.asked, l.deps.Lease)
-		if err := ticket.Granted(r, m.Limits); err != nil {
-			ticket.Denied(err, m.Limits)
-		}
+		l.admit(m)
 	case m.Recalled && !m.again:
-		tell, id, again := l.deps.Tell, l.id, retry{m.m}
+		tell, id, again := l.deps.Tell, l.id, retry{m.request}
 		time.AfterFunc(limit.RecallTime, func() { // this limiter may have retired by then
 			if err := tell(id, again); err != nil {
 				again.Refuse(err)
@@ -296,8 +298,16 @@ func (l *clustered) onVerdict(c *system.Context, m verdict) {
 	}
 }
 
-// Ticket is that of the request, or nil.
-func (m verdict) Ticket() Ticket { return m.m.Ticket }
+// admit passes a request on with what the store reserved. The ticket gives that back if it does not go on, whatever panics.
+func (l *clustered) admit(m verdict) {
+	ticket := m.request.Ticket
+	defer system.OnPanic(func(any) { ticket.Denied(errPanicked(), m.Limits) })
+	r := m.Reservation
+	r.Durable, r.Until = true, believed(m.asked, l.deps.Lease)
+	if err := ticket.Granted(r, m.Limits); err != nil {
+		ticket.Denied(err, m.Limits)
+	}
+}
 
 // adopt takes the counters and the grant of a verdict.
 func (l *clustered) adopt(m verdict, now time.Time) {

@@ -125,7 +125,7 @@ func newAsking() *asking {
 	return a
 }
 
-// Granted, Refused and Hold make a ticket of it.
+// Granted, Denied and HoldRow make a ticket of it.
 func (a *asking) Granted(_ limit.Reservation, l account.Limits) *abi.Error {
 	a.limits = l
 	return nil

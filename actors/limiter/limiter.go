@@ -80,6 +80,11 @@ func (m Back) Refuse(error) {
 	m.Again(m)
 }
 
+// errPanicked is what the request in hand gets when its handler panics.
+func errPanicked() *abi.Error {
+	return &abi.Error{Kind: abi.Internal, Op: "limiter.Reserve", Msg: "internal error"}
+}
+
 func busy(err error) *abi.Error { return system.TooManyRequests("limiter.Reserve", err) }
 
 // Deps is what a limiter needs from outside.
@@ -268,7 +273,7 @@ func (l *limiter) decide(m Reserve) {
 			l.cell.counters.Store(&before)
 			l.cell.publish(key.ID, bucketBefore, ok)
 		}
-		m.Ticket.Denied(&abi.Error{Kind: abi.Internal, Op: "limiter.Reserve", Msg: "internal error"}, before.Limits(time.Now()))
+		m.Ticket.Denied(errPanicked(), before.Limits(time.Now()))
 	})
 	now := time.Now()
 	r, err := l.state.Reserve(m.Ask, now)
