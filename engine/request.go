@@ -49,8 +49,9 @@ type Request struct {
 	IgnoreEOS bool
 	// Grammar is what the answer is held to; nil when nothing of it is. Trigger says from
 	// where on.
-	Grammar *grammar.Grammar
-	Trigger Trigger
+	Grammar  *grammar.Grammar
+	Trigger  Trigger
+	Thinking ThinkingBound
 	// Channels are of a model that writes messages in channels; nil for others.
 	Channels *Channels
 	// Written are control tokens that are text within calls, within what is held to a form, and at

@@ -68,6 +68,9 @@ func (r *run) sample(d draws, draft, stops []int32) (kept int) {
 		unfinished := r.unfinished(0)
 		r.parser.IgnoreStops(unfinished && r.produced < r.job.Request.MinTokens)
 		token := d.token(r, i, unfinished, stops)
+		if r.overthinks() {
+			token = r.endThought(token)
+		}
 		r.sampled = append(r.sampled, token)
 		r.outcome = r.take(token, stops)
 		if r.outcome != goesOn || i == len(draft) || token != draft[i] {
