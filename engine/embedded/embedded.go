@@ -20,9 +20,9 @@ import (
 // the contract says this many tokens.
 const ContextLength = 262144
 
-// ThinkingMax is how many tokens the models may think: several times what they learned to. One whose thought is
-// longer goes round in circles.
-const ThinkingMax = 1024
+// ThinkingMax is how many tokens the models may think, about twice the longest thought that they learned: longer ones
+// go round in circles.
+const ThinkingMax = 512
 
 //go:embed *.gguf*
 var files embed.FS
