@@ -77,6 +77,7 @@ type splicer struct {
 
 	tools   []span            // as they are listed
 	defined []json.RawMessage // tools that messages define, in blocks that are left out
+	stays   bool              // a block that stays defines a tool that is not skipped
 
 	turns   []span   // of messages
 	leading []int    // the turns that say the system, before all others
@@ -468,8 +469,8 @@ func (w *splicer) block() (b span, err error) {
 	})
 	b.to = int(w.dec.InputOffset())
 	b.skipped = w.s.BlockSkipped != nil && w.s.BlockSkipped(kind)
-	if b.skipped && kind == "tool_addition" && err == nil {
-		err = w.define(w.body[tool.from:tool.to])
+	if kind == "tool_addition" && err == nil {
+		err = w.define(w.body[tool.from:tool.to], b.skipped)
 	}
 	return b, err
 }

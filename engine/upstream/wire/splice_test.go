@@ -145,6 +145,11 @@ var plainBodies = []struct {
 		`{"tools":[{"input_schema":{},"name":"b"}],"messages":[` + userX + `],"stream":true}`},
 	{Splices{ToolSkipped: messages.ServerTool}, `{"messages":[` + userX + `,` + defines(`{"name":"a"}`) + `]}`, // another node's to read
 		`{"messages":[` + userX + `,` + defines(`{"name":"a"}`) + `],"stream":true}`},
+	{Splices{ToolSkipped: messages.ServerTool}, `{"tools":[{"type":"bash_1"}],"tool_choice":{"type":"any"},"messages":[` + userX + `,` +
+		defines(`{"name":"a"}`) + `]}`, // which is what can be called
+		`{"tools":[],"tool_choice":{"type":"any"},"messages":[` + userX + `,` + defines(`{"name":"a"}`) + `],"stream":true}`},
+	{Splices{ToolSkipped: messages.ServerTool, Count: true}, `{"tools":[{"type":"bash_1"}],"tool_choice":{"type":"any"},"messages":[` +
+		userX + `,` + defines(`{"type":"bash_2"}`) + `]}`, `{"messages":[` + userX + `,` + defines(`{"type":"bash_2"}`) + `]}`},
 	{forCount, ` { "m\u0061x_tokens" : 3 , "model":"m" } `, ` { "model":"m" } `},
 }
 
@@ -176,6 +181,8 @@ func FuzzSplice(f *testing.F) {
 		`{"messages":[{"role":"system","content":[],"output_config":{"effort":"low"}},{"role":"system","content":"a","clear_at":"next_user_message"},` +
 			`{"role":"assistant","content":[{"type":"server_tool_use"}]},{"role":"user","content":"x"},{"role":"system","output_config":{"effort":"low"}},` +
 			`{"role":"system","content":"b","clear_at":"next_user_message"},{"role":"user","content":"y"}],"model":"m"}`,
+		`{"messages":[{"role":"user","content":"x"},` + defines(`{"name":"a","input_schema":{}}`, `{"type":"bash_2","name":"b"}`) +
+			`],"tools":[{"type":"bash_2","name":"b"}],"tool_choice":{"type":"tool","name":"a"},"model":"m"}`,
 		`{"messages":[{"role":"user","content":"x"},` + defines(`{"name":"a","input_schema":{"a":1}}`, `{"type":"bash_2","name":"a"}`, `{"name":"b","input_schema":{}}`) +
 			`],"tools":[{"type":"bash_2","name":"b"},{"name":"a","input_schema":{}}],"tool_choice":{"type":"tool","name":"b"},"model":"m"}`,
 	} {
