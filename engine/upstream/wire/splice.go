@@ -330,9 +330,7 @@ func (w *splicer) member(name string) error {
 	case name == "stream" && string(w.body[from:to]) != "true":
 		w.edit(from, to, "true")
 	case name == "tool_choice" && w.s.ChoiceAuto:
-		if kind, _ := memberString(w.body[from:to], "type"); kind == "any" || kind == "tool" {
-			w.edit(from, to, `{"type":"auto"}`)
-		}
+		return w.unforce(from, to)
 	}
 	return nil
 }

@@ -169,6 +169,8 @@ func FuzzSplice(f *testing.F) {
 	for _, body := range []string{
 		`{"model":"m","max_tokens":3,"messages":[{"role":"user","content":"hi"}]}`,
 		`{"model":"m","max_tokens":3,"stream":true,"x":[1,{"y":"\ud83d\ude00"}],"messages":[{"role":"user","content":[{"type":"text","text":"a\nb"}]}],"tools":[{"type":"bash_2","name":"b"},{"name":"t","input_schema":{"type":"object"}}]}`,
+		`{"tools":[{"type":"bash_2","name":"b"},{"name":"t","input_schema":{}}],"tool_choice":{"name":"b","type":"tool",` +
+			`"disable_parallel_tool_use":true},"messages":[{"role":"user","content":"x"}],"model":"m","max_tokens":1}`,
 		`{"tools":[{"type":"bash_2","name":"b"}],"tool_choice":{"type":"none"},"messages":[{"role":"user","content":"x"}],"model":"m","max_tokens":1}`,
 		`{"messages":[{"role":"user","content":"x"},{"role":"assistant","content":[{"type":"thinking","thinking":"a","signature":"b~c"}]},{"role":"user","content":"y"}],"model":"m","max_tokens":1}`,
 		`{"messages":[{"role":"system","content":"a"},{"role":"system","content":[{"type":"text","text":"b"},` +

@@ -79,6 +79,21 @@ func (w *splicer) offer() (member string, err error) {
 	return "", nil
 }
 
+// unforce makes a tool_choice that forces a call, which stands there, one that does not. That one call at most is wanted stays.
+func (w *splicer) unforce(from, to int) error {
+	choice := w.body[from:to]
+	if kind, err := memberString(choice, "type"); kind != "any" && kind != "tool" || err != nil {
+		return err
+	}
+	single, end, err := memberAt(choice, "disable_parallel_tool_use")
+	text := `{"type":"auto"`
+	if single < end {
+		text += `,"disable_parallel_tool_use":` + string(choice[single:end])
+	}
+	w.edit(from, to, text+"}")
+	return err
+}
+
 // latest are the tools that messages define and that stay, the latest of each name, and the names in the order in which they come.
 func (w *splicer) latest() (defined map[string]json.RawMessage, names []string, err error) {
 	defined = map[string]json.RawMessage{}
