@@ -70,11 +70,11 @@ func (r *relay) status(rep *replica, resp *http.Response) *outcome {
 		return nil
 	}
 	body, _ := io.ReadAll(io.LimitReader(resp.Body, errorBytesMax)) // what came of it is what there is
-	msg := r.model.withoutKey(errorMessage(body))
+	e := r.model.errorOf(body)
 	if resp.StatusCode == http.StatusOK {
-		return &outcome{reason: ReasonBroken, err: fmt.Errorf("%s answered 200 without a stream", rep.base), said: cut(msg, saidMax)}
+		return &outcome{reason: ReasonBroken, err: fmt.Errorf("%s answered 200 without a stream", rep.base), said: cut(e.msg, saidMax)}
 	}
-	o := r.failure(rep, resp.StatusCode, msg)
+	o := r.failure(rep, resp.StatusCode, e)
 	o.retryAfter = retryAfter(resp.Header)
 	return o
 }
@@ -83,11 +83,11 @@ func (r *relay) status(rep *replica, resp *http.Response) *outcome {
 const saidMax = 300
 
 // failure judges an error that the replica reported, by its status.
-func (r *relay) failure(rep *replica, status int, msg string) *outcome {
-	err, said := fmt.Errorf("%s answered %d", rep.base, status), cut(msg, saidMax)
+func (r *relay) failure(rep *replica, status int, e serverError) *outcome {
+	err, said := fmt.Errorf("%s answered %d", rep.base, status), cut(e.msg, saidMax)
 	switch status {
 	case http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity:
-		return &outcome{err: err, said: said, final: refused("upstream.relay", msg, err)}
+		return &outcome{err: err, said: said, final: refused("upstream.relay", e, err)}
 	case http.StatusUnauthorized, http.StatusPaymentRequired, http.StatusForbidden, http.StatusNotFound, http.StatusMethodNotAllowed:
 		r.model.options.Log.Error("the model's server refuses this node; look at its key, its model name and its URL",
 			"model", r.model.options.ID, "replica", rep.base, "status", status)
@@ -100,17 +100,32 @@ func (r *relay) failure(rep *replica, status int, msg string) *outcome {
 	return &outcome{err: err, said: said, reason: ReasonStatus}
 }
 
-// contextWords are what servers say of a request that is too long for their context, each in its own sentence and few
+// lengthWords are what servers say of a request that is too long for their context, each in its own sentence and few
 // of them with a code.
-var contextWords = regexp.MustCompile(`(?i)prompt is too long|context.(length|size|limit|window)`)
+var lengthWords = regexp.MustCompile(`(?i)(context|model|prompt|input) length (is |of )?\(?\d|\d maximum context length` +
+	`|(exceed|greater than|longer than)[^.]* context (length|size|limit|window)|context (length|size|limit|window) [^.]*exceed` +
+	`|prompt is too long: \d`)
 
-// refused is the client's error of a request that a server refuses with a message.
-func refused(op, msg string, err error) *abi.Error {
-	e := &abi.Error{Kind: abi.InvalidRequest, Op: op, Err: err, Msg: "the model's server refuses the request: " + cut(msg, 500)}
-	if contextWords.MatchString(msg) {
-		e.Reason = abi.ReasonPrompt
+// ownBytesMax is how much of a refusal is taken for the server's own words, in bytes.
+const ownBytesMax = 300
+
+// quotes are what servers put in front of a part of the request that they quote.
+var quotes = regexp.MustCompile(`\{|input_value=`)
+
+// isTooLong says whether the server refuses a request for its length. What it quotes of the request does not count: a prompt may
+// tell of such refusals.
+func (e serverError) isTooLong() bool {
+	own := quotes.Split(e.msg[:min(len(e.msg), ownBytesMax)], 2)[0]
+	return e.code == "context_length_exceeded" || e.kind == "exceed_context_size_error" || lengthWords.MatchString(own)
+}
+
+// refused is the client's error of a request that a server refuses.
+func refused(op string, e serverError, err error) *abi.Error {
+	refusal := &abi.Error{Kind: abi.InvalidRequest, Op: op, Err: err, Msg: "the model's server refuses the request: " + cut(e.msg, 500)}
+	if e.isTooLong() {
+		refusal.Reason = abi.ReasonPrompt
 	}
-	return e
+	return refusal
 }
 
 // choosesBeta says whether the client turns on what a server has on trial, which may be another way to look for the key.
@@ -118,31 +133,46 @@ func (s *sent) choosesBeta() bool {
 	return slices.ContainsFunc(s.forward, func(f [2]string) bool { return strings.HasSuffix(f[0], "-Beta") })
 }
 
-// errorMessage finds what an error's body says, in the forms that servers write.
-func errorMessage(body []byte) string {
+// serverError is what an error's body says.
+type serverError struct {
+	msg        string
+	code, kind any // as they are written; nil without one
+}
+
+// errorOf reads an error's body, in the forms that servers write. A key in it is not shown.
+func (m *Model) errorOf(body []byte) serverError {
+	e := readError(body)
+	e.msg = m.withoutKey(e.msg)
+	return e
+}
+
+func readError(body []byte) serverError {
 	var e struct {
 		Error   json.RawMessage `json:"error"`
 		Message string          `json:"message"`
 		Detail  json.RawMessage `json:"detail"`
 	}
+	whole := serverError{msg: strings.ToValidUTF8(string(body), "\uFFFD")}
 	if json.Unmarshal(body, &e) != nil {
-		return strings.ToValidUTF8(string(body), "\uFFFD")
+		return whole
 	}
 	var inner struct {
 		Message string `json:"message"`
+		Code    any    `json:"code"`
+		Type    any    `json:"type"`
 	}
 	var text string
 	switch {
 	case json.Unmarshal(e.Error, &inner) == nil && inner.Message != "":
-		return inner.Message
+		return serverError{inner.Message, inner.Code, inner.Type}
 	case json.Unmarshal(e.Error, &text) == nil && text != "":
-		return text
+		return serverError{msg: text}
 	case e.Message != "":
-		return e.Message
+		return serverError{msg: e.Message}
 	case len(e.Detail) > 0:
-		return string(e.Detail)
+		return serverError{msg: string(e.Detail)}
 	}
-	return strings.ToValidUTF8(string(body), "\uFFFD")
+	return whole
 }
 
 // printable keeps the characters of an id that may stand in rows and logs.

@@ -405,7 +405,7 @@ func (r *relay) stream(c *conn, body io.Reader) *outcome {
 		case r.reader.Ended():
 			return nil
 		case failed:
-			return r.failure(&replica{base: r.source.Replica}, failure.Status, r.model.withoutKey(failure.Msg))
+			return r.failure(&replica{base: r.source.Replica}, failure.Status, serverError{msg: r.model.withoutKey(failure.Msg)})
 		case bad != nil:
 			return &outcome{err: bad, reason: ReasonBroken}
 		case timeout(err):
