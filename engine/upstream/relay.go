@@ -113,7 +113,7 @@ func (r *relay) end(err *abi.Error) {
 	if r.goBack(err) {
 		return
 	}
-	if err != nil && !r.shown && r.say(err) {
+	if err != nil && !r.shown && r.say(r.tried(err)) {
 		return // it was refused before anything was promised
 	}
 	r.say(nil)

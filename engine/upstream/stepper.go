@@ -125,7 +125,7 @@ func (s *Stepper) takeBack(r *relay) {
 	}
 	s.back(r.job, now, func(err *abi.Error) {
 		if r.untold {
-			r.taken(err)
+			r.taken(r.tried(err))
 		} else if err != nil {
 			r.job.Output.Push(abi.Event{Kind: abi.EventError, Err: err})
 			r.job.Finished(engine.Result{Err: err})

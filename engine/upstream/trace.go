@@ -8,6 +8,7 @@ import (
 
 	"corenode/engine"
 	"corenode/engine/upstream/wire"
+	"corenode/wasm/abi"
 )
 
 // traceHeader tells the server where the request stands in its trace. A node keeps what this one says: where nothing is
@@ -51,4 +52,14 @@ func (r *relay) recorded(rep *replica, began time.Time) func(**outcome) {
 		}
 		r.result.Attempts = append(r.result.Attempts, a)
 	}
+}
+
+// tried is a refusal of the request that carries what servers were asked, if that is recorded. Other jobs may have the same err.
+func (r *relay) tried(err *abi.Error) *abi.Error {
+	if len(r.result.Attempts) == 0 || err == nil {
+		return err
+	}
+	refusal := *err
+	refusal.Err = &engine.Tried{Attempts: r.result.Attempts, Err: err.Err}
+	return &refusal
 }
