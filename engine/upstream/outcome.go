@@ -89,8 +89,6 @@ func (r *relay) failure(rep *replica, status int, e serverError) *outcome {
 	case http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity:
 		return &outcome{err: err, said: said, final: refused("upstream.relay", e, err)}
 	case http.StatusUnauthorized, http.StatusPaymentRequired, http.StatusForbidden, http.StatusNotFound, http.StatusMethodNotAllowed:
-		r.model.options.Log.Error("the model's server refuses this node; look at its key, its model name and its URL",
-			"model", r.model.options.ID, "replica", rep.base, "status", status)
 		return &outcome{err: err, said: said, refuses: true, key: status == http.StatusUnauthorized && !r.sent.choosesBeta(),
 			reason: ReasonStatus, final: &abi.Error{Kind: abi.Overloaded, Op: "upstream.relay", RetryAfter: 30 * time.Second,
 				Err: err, Msg: "the model is not available now"}}
