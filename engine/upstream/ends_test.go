@@ -370,7 +370,7 @@ func TestRefusingServerIsLeft(t *testing.T) {
 			}
 			return c.place
 		}
-		fail := func(p place, status int) { m.release(p, r.failure(p.replica, status, serverError{msg: "no"})) }
+		fail := func(p place, status int) { m.release(p, r.failure(p.base, status, serverError{msg: "no"})) }
 		first := choose()
 		m.release(first, nil) // it has answered
 		for range 10 {
@@ -513,9 +513,9 @@ func TestRefusedForItsLength(t *testing.T) {
 		"temperature is too long a word":                                                                           false,
 		"":                                                                                                         false,
 	} {
-		o := (&relay{}).failure(&replica{base: "http://a"}, http.StatusBadRequest, serverError{msg: msg})
-		if o.final == nil || (o.final.Reason == abi.ReasonPrompt) != long || !strings.HasSuffix(o.final.Message(), msg) {
-			t.Errorf("%q is %+v", msg, o.final)
+		o := (&relay{}).failure("http://a", http.StatusBadRequest, serverError{msg: msg})
+		if e := o.refusal(); !o.verdict.final() || (e.Reason == abi.ReasonPrompt) != long || !strings.HasSuffix(e.Message(), msg) {
+			t.Errorf("%q is %+v", msg, e)
 		}
 	}
 	for page, long := range map[string]bool{

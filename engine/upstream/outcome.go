@@ -15,17 +15,28 @@ import (
 	"corenode/wasm/abi"
 )
 
+// verdict is what an attempt that gave no answer says of its replica and of the request.
+type verdict uint8
+
+const (
+	broke       verdict = iota // the replica failed
+	absent                     // it was not there: nothing was sent
+	full                       // it has no room, and is not broken
+	refusesNode                // it refuses the node as such: for whom it asks does not matter, but what the request has may
+	refusesKey                 // it refuses the node for its key, and nothing of the request can be why
+	ofRequest                  // the replica is well, and the request gets no answer anywhere
+)
+
+// final says that no other replica is tried.
+func (v verdict) final() bool { return v == refusesNode || v == refusesKey || v == ofRequest }
+
 // outcome is an attempt that gave no answer.
 type outcome struct {
-	err        error         // in the node's own words: the log has them, and no more
+	verdict    verdict
+	err        error         // in the node's own words: the log has them, and no more. Of ofRequest it is what the client gets
 	said       string        // what the server said, who may quote a prompt: for operators who ask, cut
-	refuses    bool          // the node as such: for whom it asks does not matter
-	key        bool          // for its key, and nothing of the request can be why
-	reason     Reason        // the class of err
-	final      *abi.Error    // what the client gets; no other replica is tried
-	last       bool          // no other replica is tried: it would say as much
-	full       bool          // the replica has no room: it is not broken
-	free       bool          // nothing of the request had begun: trying again costs no budget
+	reason     Reason        // the class of err, where it counts as a failure
+	last       bool          // no other replica is tried, though this one broke: it would say as much
 	retryAfter time.Duration // what a full replica said
 }
 
@@ -39,10 +50,16 @@ func (o *outcome) why() string {
 
 // refusal is what the client gets when no other replica may be tried.
 func (o *outcome) refusal() *abi.Error {
+	if o.verdict == ofRequest {
+		return abi.AsError(o.err)
+	}
 	e := &abi.Error{Kind: abi.Overloaded, Op: "upstream.relay", RetryAfter: max(time.Second, o.retryAfter), Err: o.err,
 		Msg: "the model's servers cannot answer now; try again"}
-	if o.full {
+	switch o.verdict {
+	case full:
 		e.Msg = "the model's servers are full; try again"
+	case refusesNode, refusesKey:
+		e.Msg, e.RetryAfter = "the model is not available now", 30*time.Second
 	}
 	return e
 }
@@ -51,9 +68,9 @@ func (o *outcome) refusal() *abi.Error {
 func failedSend(err error) *outcome {
 	switch refusal, refused := errors.AsType[*abi.Error](err); {
 	case refused:
-		return &outcome{err: err, final: refusal}
+		return &outcome{verdict: ofRequest, err: refusal}
 	case errors.Is(err, errNotSent):
-		return &outcome{err: err, reason: ReasonConnect, free: true}
+		return &outcome{verdict: absent, err: err, reason: ReasonConnect}
 	case timeout(err):
 		return &outcome{err: err, reason: ReasonStall}
 	}
@@ -64,7 +81,7 @@ func failedSend(err error) *outcome {
 const errorBytesMax = 64 << 10
 
 // status judges the head of an answer; nil when a stream follows.
-func (r *relay) status(rep *replica, resp *http.Response) *outcome {
+func (r *relay) status(base string, resp *http.Response) *outcome {
 	kind, _, _ := strings.Cut(resp.Header.Get("Content-Type"), ";")
 	if resp.StatusCode == http.StatusOK && strings.EqualFold(strings.TrimSpace(kind), "text/event-stream") {
 		return nil
@@ -72,9 +89,9 @@ func (r *relay) status(rep *replica, resp *http.Response) *outcome {
 	body, _ := io.ReadAll(io.LimitReader(resp.Body, errorBytesMax)) // what came of it is what there is
 	e := r.model.errorOf(body)
 	if resp.StatusCode == http.StatusOK {
-		return &outcome{reason: ReasonBroken, err: fmt.Errorf("%s answered 200 without a stream", rep.base), said: cut(e.msg, saidMax)}
+		return &outcome{reason: ReasonBroken, err: fmt.Errorf("%s answered 200 without a stream", base), said: cut(e.msg, saidMax)}
 	}
-	o := r.failure(rep, resp.StatusCode, e)
+	o := r.failure(base, resp.StatusCode, e)
 	o.retryAfter = retryAfter(resp.Header)
 	return o
 }
@@ -83,19 +100,20 @@ func (r *relay) status(rep *replica, resp *http.Response) *outcome {
 const saidMax = 300
 
 // failure judges an error that the replica reported, by its status.
-func (r *relay) failure(rep *replica, status int, e serverError) *outcome {
-	err, said := fmt.Errorf("%s answered %d", rep.base, status), cut(e.msg, saidMax)
+func (r *relay) failure(base string, status int, e serverError) *outcome {
+	o := &outcome{err: fmt.Errorf("%s answered %d", base, status), said: cut(e.msg, saidMax), reason: ReasonStatus}
 	switch status {
 	case http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity:
-		return &outcome{err: err, said: said, final: refused("upstream.relay", e, err)}
+		o.verdict, o.err = ofRequest, refused("upstream.relay", e, o.err)
 	case http.StatusUnauthorized, http.StatusPaymentRequired, http.StatusForbidden, http.StatusNotFound, http.StatusMethodNotAllowed:
-		return &outcome{err: err, said: said, refuses: true, key: status == http.StatusUnauthorized && !r.sent.choosesBeta(),
-			reason: ReasonStatus, final: &abi.Error{Kind: abi.Overloaded, Op: "upstream.relay", RetryAfter: 30 * time.Second,
-				Err: err, Msg: "the model is not available now"}}
+		o.verdict = refusesNode
+		if status == http.StatusUnauthorized && !r.sent.choosesBeta() {
+			o.verdict = refusesKey
+		}
 	case http.StatusTooManyRequests, http.StatusServiceUnavailable, 529:
-		return &outcome{err: err, said: said, full: true, free: true}
+		o.verdict = full
 	}
-	return &outcome{err: err, said: said, reason: ReasonStatus}
+	return o
 }
 
 // lengthWords are what servers say of a request that is too long for their context, each in its own sentence and few

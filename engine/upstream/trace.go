@@ -40,15 +40,16 @@ func (r *relay) recorded(rep *replica, began time.Time) func(**outcome) {
 	binary.LittleEndian.PutUint64(r.span[:], rand.Uint64()|1) // an id of zeros is none
 	return func(o **outcome) {
 		a := engine.Attempt{Replica: rep.base, RequestID: r.source.RequestID, Span: r.span, Began: began, Ended: time.Now()}
-		switch {
+		switch o := *o; {
 		case r.ctx.Err() != nil:
 			a.Failure = "stopped"
-		case *o != nil && (*o).full:
+		case o == nil:
+		case o.verdict == full:
 			a.Failure = "full"
-		case *o != nil && (*o).final != nil:
-			a.Failure = (*o).final.Kind.String()
-		case *o != nil:
-			a.Failure = (*o).reason.String()
+		case o.verdict.final():
+			a.Failure = o.refusal().Kind.String()
+		default:
+			a.Failure = o.reason.String()
 		}
 		r.result.Attempts = append(r.result.Attempts, a)
 	}
