@@ -314,7 +314,7 @@ func (r *relay) attempt(rep *replica, n int) (*leftover, *outcome) {
 		r.stepper.report(r, relayTaken, nil)
 		o = r.stream(c, resp.Body)
 	}
-	if o != nil {
+	if o != nil || !stop() { // a cancel that came with the last piece closes it, when another request may have it
 		c.Close()
 		return nil, o
 	}

@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"context"
 	"io"
 	"net"
 	"net/http"
@@ -11,7 +12,9 @@ import (
 	"testing"
 	"time"
 
+	"corenode/engine"
 	"corenode/engine/upstream/wire"
+	"corenode/wasm/abi"
 )
 
 // TestCountsKeepTheirConnection: one question for a count after the other goes on one connection, unless the server closes it.
@@ -88,6 +91,33 @@ func TestIdleConnections(t *testing.T) {
 		_ = c.SetReadDeadline(time.Unix(1, 0)) // what is closed says so all the same
 		if _, err := c.Read(make([]byte, 1)); err != io.EOF {
 			t.Errorf("connection %d is open: %v", i, err)
+		}
+	}
+}
+
+// lateCancel is a context that was cancelled a moment ago: what is to be called then has been started, and has not run yet.
+type lateCancel struct{ context.Context }
+
+func (lateCancel) AfterFunc(func()) (stop func() bool) { return func() bool { return false } }
+
+func (lateCancel) Value(any) any { return nil } // else package context finds the context within
+
+// TestCancelWithTheLastPiece: a connection that a cancel is about to close is not kept for the next request.
+func TestCancelWithTheLastPiece(t *testing.T) {
+	for _, canceled := range []bool{false, true} {
+		m := open(t, wire.VLLM, nil, start(t, wire.VLLM, plainAnswer))
+		prepared, err := m.Prepare("acct", helloRequest(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		j := &engine.Job{Account: "acct", Request: prepared, Output: engine.NewWholeOutput(), Finished: func(engine.Result) {}}
+		r := newRelay(newLoop(t, m).stepper, j, time.Now(), func(*abi.Error) {})
+		if canceled {
+			r.ctx = lateCancel{r.ctx}
+		}
+		r.run()
+		if kept := len(m.urls()[0].idle); (kept == 0) != canceled || r.result.Err != nil {
+			t.Errorf("canceled %v: %d connections are kept (%v)", canceled, kept, r.result.Err)
 		}
 	}
 }
