@@ -1,7 +1,7 @@
 package upstream
 
 import (
-	"context"
+	"bytes"
 	"io"
 	"net"
 	"net/http"
@@ -95,28 +95,48 @@ func TestIdleConnections(t *testing.T) {
 	}
 }
 
-// lateCancel is a context that was cancelled a moment ago: what is to be called then has been started, and has not run yet.
-type lateCancel struct{ context.Context }
+// leaving is a connection whose request is cancelled with its last piece, and whose Close does not come to it in time.
+type leaving struct {
+	net.Conn
+	cancel func()
+}
 
-func (lateCancel) AfterFunc(func()) (stop func() bool) { return func() bool { return false } }
+func (c *leaving) Read(to []byte) (int, error) {
+	n, err := c.Conn.Read(to)
+	if bytes.Contains(to[:n], []byte("[DONE]")) && c.cancel != nil {
+		c.cancel()
+	}
+	return n, err
+}
 
-func (lateCancel) Value(any) any { return nil } // else package context finds the context within
+func (*leaving) Close() error { return nil }
 
 // TestCancelWithTheLastPiece: a connection that a cancel is about to close is not kept for the next request.
 func TestCancelWithTheLastPiece(t *testing.T) {
 	for _, canceled := range []bool{false, true} {
-		m := open(t, wire.VLLM, nil, start(t, wire.VLLM, plainAnswer))
+		m := open(t, wire.VLLM, func(o *Options) { o.ProbeEvery = time.Hour }, start(t, wire.VLLM, plainAnswer))
+		waitFor(t, "the server to be ready", func() bool { return len(m.urls()) == 1 })
 		prepared, err := m.Prepare("acct", helloRequest(t))
 		if err != nil {
 			t.Fatal(err)
 		}
+		of := m.urls()[0]
+		c, err := net.Dial("tcp", strings.TrimPrefix(of.base, "http://"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { c.Close() })
+		of.close() // those of the count
+		of.closed = false
+		its := &leaving{Conn: c}
+		of.keep(newConn(its))
 		j := &engine.Job{Account: "acct", Request: prepared, Output: engine.NewWholeOutput(), Finished: func(engine.Result) {}}
 		r := newRelay(newLoop(t, m).stepper, j, time.Now(), func(*abi.Error) {})
 		if canceled {
-			r.ctx = lateCancel{r.ctx}
+			its.cancel = r.cancel
 		}
 		r.run()
-		if kept := len(m.urls()[0].idle); (kept == 0) != canceled || r.result.Err != nil {
+		if kept := len(of.idle); (kept == 0) != canceled || r.result.Err != nil {
 			t.Errorf("canceled %v: %d connections are kept (%v)", canceled, kept, r.result.Err)
 		}
 	}
