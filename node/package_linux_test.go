@@ -13,6 +13,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"corenode/node/config"
 )
 
 // TestPackage installs each package in a folder, runs what it installed and removes it.
@@ -124,19 +126,38 @@ func packedAgain(t *testing.T, deb, program string) {
 }
 
 // TestContainerfile: the image runs as nobody in particular, and its health check is a command that
-// the program has. What a file may say is set by no variable, which would win against it: the folder alone is, for the volume.
+// the program has. Whatever the command, a node in it is reached from outside, unless a file that is mounted says otherwise.
 func TestContainerfile(t *testing.T) {
 	text, err := os.ReadFile("deploy/Containerfile")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{`(?m)^FROM scratch$`, `(?m)^USER [1-9]\d*:[1-9]\d*$`, `(?m)^HEALTHCHECK .*CMD \["/corenode", "health"\]$`,
-		`(?m)^ENTRYPOINT \["/corenode"\]$`, `(?m)^CMD \["serve", "--listen", ":8080"\]$`} {
+		`(?m)^ENTRYPOINT \["/corenode"\]$`, `(?m)^CMD \["serve"\]$`} {
 		if !regexp.MustCompile(want).Match(text) {
 			t.Errorf("the Containerfile has no line %s", want)
 		}
 	}
-	if set := regexp.MustCompile(`CORENODE_\w+`).FindAllString(string(text), -1); !slices.Equal(set, []string{"CORENODE_DATA_DIR"}) {
-		t.Errorf("the image sets %v: a variable wins against a file that is mounted", set)
+	var environment []string
+	for _, line := range regexp.MustCompile(`(?m)^ENV (.*)$`).FindAllStringSubmatch(string(text), -1) {
+		environment = append(environment, strings.Fields(line[1])...)
+	}
+	file := filepath.Join(t.TempDir(), "corenode.yaml")
+	if err := os.WriteFile(file, []byte("listen: 127.0.0.1:9\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for want, from := range map[string]config.Sources{
+		":8080":       {Models: []string{"q=/models/q.gguf"}},
+		"127.0.0.1:9": {File: file},
+		"127.0.0.1:7": {Flags: map[string]string{"listen": "127.0.0.1:7"}},
+	} {
+		from.Environment = environment
+		c, err := config.Load(from)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c.Listen != want || c.DataDir != "/data" {
+			t.Errorf("%+v: listens at %s, with its data in %s; want %s, /data", from, c.Listen, c.DataDir, want)
+		}
 	}
 }

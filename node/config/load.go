@@ -39,7 +39,8 @@ type Sources struct {
 	File string
 	// Environment is a list of NAME=value. CORENODE_ and the key in capitals,
 	// dots as underscores, sets a key outside models: CORENODE_LIMITS_QUEUE_TIMEOUT=5s.
-	// Other names, also other CORENODE_ ones, belong to somebody else.
+	// CORENODE_LISTEN_DEFAULT is weaker than File: an image sets it. Other names, also other
+	// CORENODE_ ones, belong to somebody else.
 	Environment []string
 	// Flags maps keys to the values of command line flags, such as listen to 0.0.0.0:80.
 	Flags map[string]string
@@ -131,9 +132,10 @@ func (p Partial) Given(key string) bool {
 // Known says whether the value of a key outside models is what the sources say: no problem is of it, and where the file or its
 // section cannot be read, a stronger source has it.
 func (p Partial) Known(key string) bool {
+	stronger := p.Given(key) && p.origins.places[key].source != listenDefault
 	return !slices.ContainsFunc(p.problems, func(q Problem) bool {
 		around := q.Key == "" || strings.HasPrefix(key, q.Key+".")
-		return q.Key == key || around && !p.Given(key)
+		return q.Key == key || around && !stronger
 	})
 }
 
@@ -185,6 +187,9 @@ func (d *decoder) judge(problems []Problem) {
 	})
 }
 
+// listenDefault is the variable that stands in for the default of listen where neither file nor variable has the key.
+const listenDefault = "CORENODE_LISTEN_DEFAULT"
+
 // environment overlays variables of this node; a variable names a key or is not ours.
 func (d *decoder) environment(c *Config, variables []string) {
 	names := map[string]string{}
@@ -195,7 +200,12 @@ func (d *decoder) environment(c *Config, variables []string) {
 	}
 	for _, leaf := range leavesOf(c) {
 		name := "CORENODE_" + strings.ToUpper(strings.ReplaceAll(leaf.key, ".", "_"))
-		if value, ok := names[name]; ok {
+		value, ok := names[name]
+		if leaf.key == "listen" && !ok && d.places["listen"] == (place{}) {
+			name = listenDefault
+			value, ok = names[name]
+		}
+		if ok {
 			if leaf.key == shareModelsKey && value == "false" {
 				value = "" // as in a file
 			}
