@@ -67,12 +67,12 @@ func LoadOrigins(from Sources) (*Config, Origins, error) {
 	return c, origins, nil
 }
 
-// Reread is LoadOrigins for a node that runs by what came from running. Neither a file that cannot be read twice nor one that was cut
-// to nothing is taken for one that asks for the defaults.
+// Reread is LoadOrigins for a node that runs by what came from running. A pipe is not read again: its text is gone, or
+// who opens it waits for somebody to write. A file that was cut to nothing is not taken for one that asks for the defaults.
 func Reread(from Sources, running Origins) (*Config, Origins, error) {
 	if info, err := os.Stat(from.File); err == nil && info.Mode()&fs.ModeNamedPipe != 0 {
 		return nil, Origins{}, Problem{Source: from.File,
-			Text: "the configuration came from a pipe, which cannot be read again: start the node anew"}
+			Text: "the configuration is a pipe, which is read at a start only: start the node anew, or name a file"}
 	}
 	c, origins, err := LoadOrigins(from)
 	if err == nil && running.keyed && !origins.keyed {
