@@ -193,6 +193,9 @@ func (n *node) open() (err error) {
 		return err
 	}
 	n.closers = append(n.closers, func() { n.spill.Close() }) // its rows are synced one by one
+	if err := n.spill.Sparse(); err != nil {
+		n.log.Warn("the spill journal may lack room on the disk", "error", err.Error())
+	}
 	settled := make(chan struct{})
 	if n.modules, err = n.openModules(settled); err != nil {
 		return err
