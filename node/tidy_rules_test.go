@@ -442,24 +442,24 @@ func receiver(x ast.Expr) string {
 	return ""
 }
 
-var wayStep = regexp.MustCompile("(?m)^ *([0-9]+)\\. .*\\[`[^`]+`\\]\\(([^)]+)\\)$")
+var wayStep = regexp.MustCompile("(?ms)^ *([0-9]+)\\. .*?\\[`[^`\n]+`\\]\\(([^)\n]+)\\)$")
 
-// requestsWay checks the section of the README that shows a request's way: ten
-// lines, each with the step and one file, and the files exist.
+// requestsWay checks the section of the overview that shows a request's way: ten
+// steps that end with the name of one file each, and the files exist.
 func requestsWay(tr *tree) []finding {
-	_, section, ok := strings.Cut(tr.texts["README.md"], "\n## A request's way\n")
+	_, section, ok := strings.Cut(tr.texts[overview], "\n## One request, end to end\n")
 	if !ok {
-		return []finding{{"README.md", 1, "", `there is no section "A request's way"`}}
+		return []finding{{overview, 1, "", `there is no section "One request, end to end"`}}
 	}
-	section, _, _ = strings.Cut(section, "\n## ")
+	section, _, _ = strings.Cut(section, "\n##")
 	steps := wayStep.FindAllStringSubmatch(section, -1)
 	var all []finding
 	if len(steps) != waySteps {
-		all = append(all, finding{"README.md", 1, "", fmt.Sprintf("%d steps that name a file, want %d", len(steps), waySteps)})
+		all = append(all, finding{overview, 1, "", fmt.Sprintf("%d steps that name a file, want %d", len(steps), waySteps)})
 	}
 	for _, step := range steps {
-		if !strings.HasSuffix(step[2], ".go") || !tr.has(step[2]) {
-			all = append(all, finding{"README.md", 1, step[2], fmt.Sprintf("step %s names %s: there is no such file", step[1], step[2])})
+		if !strings.HasSuffix(step[2], ".go") || !tr.has(path.Join(path.Dir(overview), step[2])) {
+			all = append(all, finding{overview, 1, step[2], fmt.Sprintf("step %s names %s: there is no such file", step[1], step[2])})
 		}
 	}
 	return all
