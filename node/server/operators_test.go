@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"corenode/node/operators"
@@ -61,6 +62,9 @@ func TestDrainIsAudited(t *testing.T) {
 	})
 	for _, token := range []string{viewerToken, "nobody's", managerToken} {
 		n.adminRaw("POST /drain HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\nAuthorization: Bearer " + token + "\r\n\r\n")
+	}
+	for _, method := range []string{"GET", strings.Repeat("X", 1000)} { // which change nothing
+		n.adminRaw(method + " /drain HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\nAuthorization: Bearer " + viewerToken + "\r\n\r\n")
 	}
 	if want := []string{"alice POST /drain 403\n", "bob POST /drain 202\n"}; !slices.Equal(kept, want) {
 		t.Errorf("kept %q, want %q", kept, want)
