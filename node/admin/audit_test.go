@@ -145,3 +145,41 @@ func TestEveryWritingVerbIsAudited(t *testing.T) {
 		}
 	}
 }
+
+// TestRefusedByTheListener: a call of which the listener has not read the body is noted as others are, by its verb alone.
+func TestRefusedByTheListener(t *testing.T) {
+	s, err := sqlite.Open(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	api := New(s, &fakeNode{}, &fakeModules{}, nil, nil)
+	viewer, manager := operators.Operator{Name: "v", Role: operators.Viewer}, operators.Operator{Name: "m", Role: operators.Manager}
+	for _, c := range []struct {
+		who          operators.Operator
+		method, path string
+		forbidden    bool
+		row          string
+	}{
+		{manager, "POST", Root + "/accounts/alice/topups", false, "m POST " + Root + "/accounts/{account}/topups  413"},
+		{viewer, "POST", Root + "/accounts/alice/topups", true, "v POST " + Root + "/accounts/{account}/topups  403"},
+		{viewer, "GET", Root + "/accounts", false, ""},
+		{manager, "POST", "/secret", false, ""},
+		{manager, "SECRET", Root + "/accounts", false, ""},
+	} {
+		before, err := s.Audited("", 0, 100)
+		if err != nil {
+			t.Fatal(err)
+		}
+		forbidden := api.Refuse(operators.With(t.Context(), c.who), c.method, c.path, http.StatusRequestEntityTooLarge)
+		after, err := s.Audited("", 0, 100)
+		row := ""
+		if len(after) > len(before) {
+			r := after[0]
+			row = fmt.Sprint(r.Operator, " ", r.Method, " ", r.Path, " ", r.Target, " ", r.Status)
+		}
+		if err != nil || (forbidden != nil) != c.forbidden || row != c.row {
+			t.Errorf("%s %s of %s: forbidden %v, kept %q, want %q; %v", c.method, c.path, c.who.Name, forbidden, row, c.row, err)
+		}
+	}
+}

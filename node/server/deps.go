@@ -210,4 +210,7 @@ type Console interface {
 type Admin interface {
 	// Handle answers one request; ctx ends when its client leaves.
 	Handle(ctx context.Context, method, path string, query, body []byte) (status int, contentType string, answer []byte)
+	// Refuse is told of a request that gets a status because its body was not read. It returns an error for a client who may
+	// not make it.
+	Refuse(ctx context.Context, method, path string, status int) (forbidden error)
 }
