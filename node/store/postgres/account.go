@@ -252,7 +252,9 @@ func (s *Store) KeepPrices(prices map[string]abi.Prices) error {
 
 // Audit implements store.Store.
 func (s *Store) Audit(r store.AuditRow) error {
-	err := s.transaction(once, func(ctx context.Context, tx pgx.Tx) error {
+	ctx, cancel := context.WithTimeout(context.Background(), auditMax)
+	defer cancel()
+	err := s.transactionWithin(ctx, once, func(ctx context.Context, tx pgx.Tx) error {
 		_, err := tx.Exec(ctx, `INSERT INTO audit (time, operator, method, path, target, account_id, key_id, status)
 			VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`, rules.FromTime(s.now()), clean(r.Operator), r.Method, r.Path, clean(r.Target),
 			clean(r.AccountID), clean(r.KeyID), r.Status)
