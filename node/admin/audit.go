@@ -22,6 +22,7 @@ type AuditRow struct {
 	AccountID string    `json:"account_id,omitempty"`
 	KeyID     string    `json:"key_id,omitempty"`
 	Status    int64     `json:"status"`
+	Node      string    `json:"node,omitempty" doc:"That was called, where nodes share a database; of rows of an older release not known."`
 }
 
 // AuditPage is a page of the audit. Next is before of the page behind it, absent at the end.

@@ -71,11 +71,11 @@ Commands on a data folder without a running node are those of "local".`,
 }
 
 func printAudit(w io.Writer, page admin.AuditPage) {
-	fmt.Fprintln(w, "ROW\tTIME\tOPERATOR\tCALL\tTARGET\tACCOUNT\tKEY\tSTATUS")
+	fmt.Fprintln(w, "ROW\tTIME\tOPERATOR\tCALL\tTARGET\tACCOUNT\tKEY\tSTATUS\tNODE")
 	for _, r := range page.Data {
-		fmt.Fprintf(w, "%d\t%s\t%s\t%s %s\t%s\t%s\t%s\t%d\n",
+		fmt.Fprintf(w, "%d\t%s\t%s\t%s %s\t%s\t%s\t%s\t%d\t%s\n",
 			r.ID, stamp(r.Time), r.Operator, r.Method, strings.TrimPrefix(r.Path, admin.Root),
-			r.Target, r.AccountID, r.KeyID, r.Status)
+			r.Target, r.AccountID, r.KeyID, r.Status, r.Node)
 	}
 	moreBefore(w, page.Next)
 }

@@ -75,6 +75,7 @@ type AuditRow struct {
 	AccountID    string
 	KeyID        string
 	Status       int64
+	Node         string // that was called, by its id, where nodes share a database: there Audit fills it in
 }
 
 // Verification is what Verify looked at and found wrong.
