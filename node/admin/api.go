@@ -198,6 +198,10 @@ func (a *API) note(verb route, c call, status int) {
 	if c.about.key != "" {
 		attrs = append(attrs, slog.String("key", c.about.key))
 	}
+	if c.about.module != "" && c.about.module != target {
+		attrs = append(attrs, slog.String("module", c.about.module))
+		target = strings.TrimSpace(target + " " + c.about.module)
+	}
 	a.log.LogAttrs(context.Background(), slog.LevelInfo, "admin", attrs...)
 	a.audit(verb, c, target, status)
 }

@@ -183,3 +183,45 @@ func TestRefusedByTheListener(t *testing.T) {
 		}
 	}
 }
+
+// TestAuditOfModulesHasTheirDigest: which module was loaded is in no path, and what was typed of one may name another one later.
+func TestAuditOfModulesHasTheirDigest(t *testing.T) {
+	s, err := sqlite.Open(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	var log bytes.Buffer
+	c := Local(New(s, &fakeNode{}, &fakeModules{}, nil, slog.New(slog.NewTextHandler(&log, nil))))
+	load := func(again bool) func() error {
+		return func() error {
+			_, err := c.LoadModule(NewModule{Wasm: []byte("wasm"), Reconfigure: again})
+			return err
+		}
+	}
+	for _, v := range []struct {
+		do     func() error
+		target string
+	}{
+		{load(false), discount.Digest},
+		{load(true), discount.Digest},
+		{func() error { _, err := c.ActivateModule("disc"); return err }, "disc " + discount.Digest},
+		{func() error { _, err := c.ActivateModule(discount.Digest); return err }, discount.Digest},
+		{func() error { _, err := c.Rollback("billing"); return err }, "billing " + discount.Digest},
+	} {
+		log.Reset()
+		if err := v.do(); err != nil {
+			t.Fatal(err)
+		}
+		rows, err := s.Audited("", 0, 1)
+		if err != nil || len(rows) != 1 || rows[0].Target != v.target || !strings.Contains(log.String(), discount.Digest) {
+			t.Errorf("%+v, %v, want the target %q; the log has %s", rows, err, v.target, log.String())
+		}
+	}
+	if _, err := c.ActivateModule("nobody"); err == nil {
+		t.Error("an unknown module was activated")
+	}
+	if rows, err := s.Audited("", 0, 1); err != nil || rows[0].Target != "" {
+		t.Errorf("of none: %+v, %v", rows, err)
+	}
+}

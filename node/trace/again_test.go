@@ -56,7 +56,8 @@ func TestAKeptConnectionIsClosed(t *testing.T) {
 			_, _ = io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
 		}
 	})
-	tracer := New(Config{Endpoint: "http://" + address, Timeout: time.Minute, Delay: time.Millisecond}, Node{}, slog.New(slog.DiscardHandler))
+	tracer := New(Config{Endpoint: "http://" + address, Timeout: time.Minute, Delay: time.Millisecond}, Node{},
+		slog.New(slog.DiscardHandler))
 	for n := range int64(2) {
 		tracer.Take(full())
 		sent(t, tracer, n+1)
@@ -105,8 +106,8 @@ func TestAConnectionIsDead(t *testing.T) {
 	})
 	roots := x509.NewCertPool()
 	roots.AddCert(server.Certificate())
-	tracer := New(Config{Endpoint: "https://" + address, Timeout: 9 * time.Second, Delay: time.Millisecond, TLS: &tls.Config{RootCAs: roots}},
-		Node{}, slog.New(slog.DiscardHandler))
+	tracer := New(Config{Endpoint: "https://" + address, Timeout: 9 * time.Second, Delay: time.Millisecond,
+		TLS: &tls.Config{RootCAs: roots}}, Node{}, slog.New(slog.DiscardHandler))
 	for n := range int64(3) {
 		tracer.Take(full())
 		sent(t, tracer, n+1)
