@@ -17,7 +17,8 @@ const summaryPrompt = `Write a summary of this conversation for whoever goes on 
 const summaryHead = "Summary of the conversation so far:"
 
 // summarize makes the request one for a summary of its conversation, if that ends with a compaction_trigger. No tool
-// can be called and no format kept: the answer is the text of one compaction item.
+// can be called, no format kept and nothing thought: the answer is the text of one compaction item, in the little room
+// that is left. It ends where the model ends it, whatever ends the turn's answers.
 func (r *request) summarize() {
 	if r.flags&keptSummary == 0 {
 		return
@@ -25,6 +26,8 @@ func (r *request) summarize() {
 	r.open(roleUser)
 	r.messages = field.AppendText(r.messages, []byte(summaryPrompt))
 	r.choice, r.sampling.Format = choice{mode: "none"}, nil
+	r.effort, r.thinkingOff = "", true
+	r.sampling.Stops, r.sampling.MinTokens, r.sampling.IgnoreEOS = nil, nil, false
 	r.custom, r.flags = nil, r.flags&^keptSearch // a model that calls one anyway calls a function
 }
 
