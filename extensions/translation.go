@@ -29,6 +29,7 @@ type Translation struct {
 	spare  []byte
 	began  bool // a module was called for the request
 	wrote  bool // bytes of the stream have been given out
+	early  bool // nothing of the answer was in them
 	broken bool // what the module wrote breaks the protocol: it is not asked for an error
 
 	captured *capture.Request // nil: nothing is kept of it

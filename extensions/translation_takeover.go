@@ -70,6 +70,7 @@ func (t *Translation) replay(dst []byte) (out []byte, ok bool) {
 			return dst, false
 		}
 		w, _ = abi.ParseWritten(o.Payload) // CheckOutput decoded it before
+		t.early = o.Early()
 	}
 	t.useBuiltin()
 	t.kept, t.state, t.prefix, t.broken = t.spare, append(t.state[:0], w.State...), 0, false

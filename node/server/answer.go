@@ -39,7 +39,9 @@ type answer struct {
 	out      io.Writer
 	frame    []byte
 	started  bool // the first event has left
-	content  bool // and the first that a reader sees something of: from here on it is paid
+	said     bool // there is something that a reader sees; the dialect may keep it for later
+	token    bool // and something of it is a token
+	content  bool // and it has left: from here on the stream is paid
 	wrote    time.Time
 	deadline time.Time // when the write deadline was last moved
 }

@@ -161,6 +161,8 @@ type Translation interface {
 	// Events appends the frames of an event group, which holds no EventError. After
 	// an error the stream can only be ended with Error.
 	Events(dst []byte, group []abi.Event) ([]byte, error)
+	// Early says whether nothing of the answer was in what Events gave so far.
+	Early() bool
 	// Response appends the body of a whole answer, from EventStart to EventEnd.
 	Response(dst []byte, events []abi.Event) ([]byte, error)
 	// Error appends what tells the client of a failure: the frames that end a

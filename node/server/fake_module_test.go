@@ -244,6 +244,7 @@ func (t *moduleTranslation) Count(dst []byte, tokens int) ([]byte, error) {
 
 func (t *moduleTranslation) SetRoute(r *abi.Route) { t.route = r }
 func (t *moduleTranslation) Module() string        { return "" }
+func (t *moduleTranslation) Early() bool           { return false }
 
 func (t *moduleTranslation) SetFacts(facts abi.Facts) { t.facts = facts }
 func (t *moduleTranslation) Close()                   { t.of.opened.Add(-1) }

@@ -78,6 +78,8 @@ func (noRoute) Models([]byte, []abi.Model, []byte) ([]byte, error) { panic("a li
 
 func (noRoute) Count([]byte, int) ([]byte, error) { panic("a count of no module") }
 
+func (noRoute) Early() bool { return false }
+
 func (t *fakeTranslation) Module() string { return "" }
 
 func (t *fakeTranslation) SetFacts(f abi.Facts) { t.facts = f }
@@ -94,9 +96,11 @@ func (t *fakeTranslation) Events(dst []byte, group []abi.Event) ([]byte, error) 
 		}
 	}
 	for _, e := range group {
-		switch e.Kind {
-		case abi.EventBlockStart, abi.EventBlockStop: // nothing to say in this protocol
-		case abi.EventEnd:
+		switch called := e.Block == abi.BlockToolUse; {
+		case e.Kind == abi.EventBlockStop && called: // a call is told as a whole
+			dst = append(dst, "data: {\"call\":true}\n\n"...)
+		case e.Kind == abi.EventBlockStart, e.Kind == abi.EventBlockStop, e.Kind == abi.EventDelta && called: // nothing to say in this protocol
+		case e.Kind == abi.EventEnd:
 			dst = fmt.Appendf(dst, "data: {\"usage\":%d}\n\ndata: [DONE]\n\n", e.Usage.Output)
 		default:
 			dst = fmt.Appendf(dst, "data: {\"id\":%q,\"model\":%q,\"kind\":%d,\"text\":%q}\n\n", t.facts.ID, t.facts.Model, e.Kind, e.Text)

@@ -191,6 +191,8 @@ func (a *answer) emit(events []abi.Event) (done bool, err error) {
 	if events = a.withToken(events); len(events) == 0 {
 		return false, nil
 	}
+	a.said = a.said || slices.ContainsFunc(events, isContent)
+	a.token = a.token || slices.ContainsFunc(events, engine.IsToken)
 	frame, err := a.dialect.events(a.frame[:0], events)
 	if err != nil {
 		return true, a.breakOff(abi.AsError(err))
@@ -203,11 +205,14 @@ func (a *answer) emit(events []abi.Event) (done bool, err error) {
 		return true, err
 	}
 	a.started = true
-	if !a.content && slices.ContainsFunc(events, isContent) {
+	if a.x.translation != nil && a.x.translation.Early() {
+		return false, nil
+	}
+	if !a.content && a.said {
 		a.content = true
 		a.stream.Shown()
 	}
-	if a.x.ttft == 0 && slices.ContainsFunc(events, engine.IsToken) {
+	if a.x.ttft == 0 && a.token {
 		a.x.ttft = a.wrote.Sub(a.x.arrived)
 	}
 	return false, nil

@@ -74,6 +74,53 @@ func TestWhoGetsAnErrorPaysNothing(t *testing.T) {
 	}
 }
 
+// TestNothingOfASummaryIsShown: what begins a stream of it, and what says that the stream lives, is nothing of the answer.
+func TestNothingOfASummaryIsShown(t *testing.T) {
+	backend := newFakeBackend(func(s *fakeStream) {
+		s.out.Push(begin()...)
+		for range 40 {
+			s.out.Push(delta("x"))
+		}
+		s.out.Push(abi.Event{Kind: abi.EventError, Err: &abi.Error{Kind: abi.Overloaded, Msg: "failed"}})
+	})
+	n := start(t, Config{}, backend, func(d *Deps) { d.Translators = shipped(t) })
+	r := n.raw(request("POST", "/v1/responses", `{"model":"core-1.1","stream":true,"input":[{"role":"user","content":"q"},{"type":"compaction_trigger"}]}`, bearerKey))
+	if !strings.Contains(r.body, "response.created") || !strings.Contains(r.body, "event: keepalive") || !strings.Contains(r.body, "response.failed") {
+		t.Errorf("%d %q", r.StatusCode, r.body)
+	}
+	if s := <-backend.streams; !s.withheld.Load() || s.shown.Load() {
+		t.Errorf("withheld %t, shown %t", s.withheld.Load(), s.shown.Load())
+	}
+	if log := n.log.String(); strings.Contains(log, "ttft_ms") {
+		t.Errorf("the log says %q", log)
+	}
+}
+
+// TestWhatIsToldLaterIsShown: content that a translator tells of in a later group is shown from then on.
+func TestWhatIsToldLaterIsShown(t *testing.T) {
+	n := start(t, Config{}, newFakeBackend(say()))
+	s := &fakeStream{cancelled: make(chan struct{}), ended: make(chan struct{})}
+	x := &exchange{s: n.s, stream: true, who: &Identity{Account: &account.Account{}}, translation: &fakeTranslation{of: &fakeTranslators{}}}
+	a := &answer{x: x, stream: s, gone: make(chan struct{}), out: io.Discard, dialect: translated{x}}
+	tool := abi.Event{Kind: abi.EventBlockStart, Block: abi.BlockToolUse, ID: "toolu_1", Name: "f"}
+	for _, step := range []struct {
+		event         abi.Event
+		shown, spoken bool
+	}{
+		{abi.Event{Kind: abi.EventStart}, false, false},
+		{tool, false, false},
+		{abi.Event{Kind: abi.EventDelta, Block: abi.BlockToolUse, Text: "{}"}, false, false},
+		{abi.Event{Kind: abi.EventBlockStop, Block: abi.BlockToolUse}, true, true},
+	} {
+		if done, err := a.emit([]abi.Event{step.event}); done || err != nil {
+			t.Fatal(done, err)
+		}
+		if s.shown.Load() != step.shown || x.ttft != 0 != step.spoken {
+			t.Errorf("after %+v: shown %t, first token after %v", step.event, s.shown.Load(), x.ttft)
+		}
+	}
+}
+
 // TestSlowLedger: a finished answer waits for its row, a plain one as long as its
 // client may, a stream with keep-alives. A plain one that must be refused is free
 // and its error names the ledger.

@@ -106,6 +106,7 @@ func (w *writer) textFrame(name string, it item, before string, text []byte) {
 
 // wholeItem writes the frame that adds an item or is done with it.
 func (w *writer) wholeItem(name string, it item, status string) {
+	w.state.flags |= flagTold
 	w.frame(name)
 	w.dst = append(w.dst, `,"output_index":`...)
 	w.dst = strconv.AppendInt(w.dst, int64(it.index), 10)
