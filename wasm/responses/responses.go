@@ -20,7 +20,8 @@
 //
 // A custom tool, which takes free text, is offered to the model as a function
 // with one string named input; its calls are turned back. So is a search of
-// tools that the client does itself. A tool of a namespace
+// tools that the client does itself. Tools that items tell of are offered behind
+// those of the request. A tool of a namespace
 // is offered as "namespace:name": the protocol's own names hold no colon. Tools
 // that a service would run are skipped in silence, and so are the items that
 // tell of them; a choice that only they could be is none.
