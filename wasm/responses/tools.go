@@ -82,12 +82,10 @@ func (r *request) fields(s *scan.Scanner, base place, f *fields) bool {
 	if !r.is(s, base, scan.Object) {
 		return false
 	}
-	for s.Open(); s.Next(); {
-		slot := f.slot(s.Key())
-		if slot == nil || s.Null() {
-			continue
+	for s.Open(); s.NextMember(); {
+		if slot := f.slot(s.Key()); slot != nil {
+			*slot = s.Raw()
 		}
-		*slot = s.Raw()
 	}
 	return r.OK()
 }
