@@ -99,7 +99,7 @@ func (t *fakeTranslation) Events(dst []byte, group []abi.Event) ([]byte, error) 
 		switch called := e.Block == abi.BlockToolUse; {
 		case e.Kind == abi.EventBlockStop && called: // a call is told as a whole
 			dst = append(dst, "data: {\"call\":true}\n\n"...)
-		case e.Kind == abi.EventBlockStart, e.Kind == abi.EventBlockStop, e.Kind == abi.EventDelta && called: // nothing to say in this protocol
+		case e.Kind == abi.EventBlockStart, e.Kind == abi.EventBlockStop, e.Kind == abi.EventDelta && called: // nothing to say here
 		case e.Kind == abi.EventEnd:
 			dst = fmt.Appendf(dst, "data: {\"usage\":%d}\n\ndata: [DONE]\n\n", e.Usage.Output)
 		default:
