@@ -173,8 +173,12 @@ func (t *Translation) failure(where string, f *guest.Fault) *abi.Error {
 	return e
 }
 
-// SetRoute tells how the request came, before its other calls.
-func (t *Translation) SetRoute(r *abi.Route) { t.route = r }
+// SetRoute tells how the request came, before its other calls: by a route of a manifest. It is false where the
+// generation has other routes, as when it took over since the route was found.
+func (t *Translation) SetRoute(m *guest.Manifest, r *abi.Route) bool {
+	t.route = r
+	return sameRoutes(m, &t.generation.manifest)
+}
 
 // Models appends what answers a route of op models. The error is an *abi.Error:
 // InvalidRequest or ModelNotFound is what the module says to the client.

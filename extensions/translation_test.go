@@ -232,7 +232,7 @@ func TestDeclinesOfLaterCalls(t *testing.T) {
 	ask := func(h *Host, slot Slot, op abi.Op) error {
 		tr := h.Translate(slot, "a", "", abi.Facts{})
 		defer tr.Close()
-		tr.SetRoute(&abi.Route{})
+		tr.SetRoute(&tr.generation.manifest, &abi.Route{})
 		if _, err := tr.Request([]byte("{}")); err != nil {
 			t.Fatal(err)
 		}

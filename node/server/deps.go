@@ -12,6 +12,7 @@ import (
 	"corenode/actors/account"
 	"corenode/engine"
 	"corenode/engine/messages"
+	"corenode/extensions/guest"
 	"corenode/node/operators"
 	"corenode/node/trace"
 	"corenode/wasm/abi"
@@ -149,8 +150,9 @@ type Translation interface {
 	Request(body []byte) (native []byte, err error)
 	// Module names the generation that translates, by its digest.
 	Module() string
-	// SetRoute tells how the request came to a module with routes, before the others.
-	SetRoute(*abi.Route)
+	// SetRoute tells how the request came to a module with routes, before the others: by a route of a manifest. It is
+	// false where the module that was picked has other routes.
+	SetRoute(*guest.Manifest, *abi.Route) bool
 	// Models appends the body that answers a listing, and Count that of a count, whose
 	// request was translated. The error is an *abi.Error.
 	Models(dst []byte, models []abi.Model, body []byte) ([]byte, error)

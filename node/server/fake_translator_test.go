@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"corenode/extensions/guest"
 	"corenode/wasm/abi"
 )
 
@@ -72,7 +73,7 @@ func (noRoutes) Route([]byte) (Routed, bool) { return Routed{}, false }
 func (noRoutes) Routers() []Routed           { return nil }
 func (noRoutes) Owner([]byte) (Routed, bool) { return Routed{}, false }
 
-func (noRoute) SetRoute(*abi.Route) { panic("a route of no module") }
+func (noRoute) SetRoute(*guest.Manifest, *abi.Route) bool { panic("a route of no module") }
 
 func (noRoute) Models([]byte, []abi.Model, []byte) ([]byte, error) { panic("a listing of no module") }
 

@@ -101,13 +101,18 @@ func (m *Routed) hasKey(header string) bool {
 }
 
 // pin opens the translation of a request to a module, for the account that is known,
-// or else for the error that the request ends with. It is false where no module serves.
+// or else for the error that the request ends with. It is false where no module serves, or one that came to serve since
+// the route was found and has others: the key and the body were looked for where that one's manifest says.
 func (x *exchange) pin(account string) bool {
-	x.translation = x.s.deps.Translators.Translate(x.module.Protocol, account, x.id, x.facts())
-	if x.translation == nil {
+	t := x.s.deps.Translators.Translate(x.module.Protocol, account, x.id, x.facts())
+	if t == nil {
 		return false
 	}
-	x.translation.SetRoute(x.module.facts(&x.ctx.Request.Header))
+	if !t.SetRoute(x.module.Manifest, x.module.facts(&x.ctx.Request.Header)) {
+		t.Close()
+		return false
+	}
+	x.translation = t
 	return true
 }
 
@@ -134,10 +139,10 @@ func (m *Routed) beside(path []byte) (all []string) {
 	return all
 }
 
-// errNoModule is a path whose module is not in memory, yet or any more.
+// errNoModule is a path whose module is not in memory, yet or any more, or is being replaced by a version with other routes.
 func errNoModule() *abi.Error {
 	return &abi.Error{Kind: abi.Overloaded, Op: "server.module", RetryAfter: 5 * time.Second,
-		Msg: "the module of this path is not in memory"}
+		Msg: "the module of this path does not serve at the moment"}
 }
 
 // routed serves the path of a module.
