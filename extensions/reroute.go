@@ -24,7 +24,9 @@ func (h *Host) route() {
 }
 
 // sameRoutes says whether a route found in one manifest is the same in another.
-func sameRoutes(a, b *guest.Manifest) bool { return a == b || reflect.DeepEqual(&a.Routing, &b.Routing) }
+func sameRoutes(a, b *guest.Manifest) bool {
+	return a == b || reflect.DeepEqual(&a.Routing, &b.Routing)
+}
 
 // fits says whether the paths of an assignment's modules are free: the active one's
 // of other slots', and a canary has those of the active one. mu is held.

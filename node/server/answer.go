@@ -67,7 +67,7 @@ func (a *answer) left() {
 }
 
 // end ends an answer that is not finished, or that must not leave. It waits for the
-// ledger at most LedgerWait. With withhold the client gets an error and pays nothing;
+// engine and the ledger at most LedgerWait in all. With withhold the client gets an error and pays nothing;
 // certain says that this will stay so.
 func (a *answer) end(withhold bool) (certain bool) {
 	var free <-chan struct{}
@@ -77,15 +77,8 @@ func (a *answer) end(withhold bool) (certain bool) {
 	a.stream.Cancel()
 	timer := startTimer(a.x.s.cfg.LedgerWait)
 	defer stopTimer(timer)
-	if !a.settled {
-		a.settled = true
-		select {
-		case <-a.settle():
-			a.x.settled, _ = a.stream.Outcome() // its error is the ledger's to report
-			a.x.settleEnded = time.Now()
-		case <-timer.C:
-			timer.Reset(0)
-		}
+	if !a.settled && !a.settleBy(timer.C) {
+		timer.Reset(0)
 	}
 	if !withhold {
 		return true
@@ -103,7 +96,26 @@ func (a *answer) end(withhold bool) (certain bool) {
 	}
 }
 
-// settle begins to settle; the channel is closed when the outcome is known.
+// settleBy settles what was canceled. It is false when the time is over before the outcome is known: the engine may hang
+// in a step, or the ledger. Whoever canceled a stream need not settle it.
+func (a *answer) settleBy(late <-chan time.Time) bool {
+	a.settled = true
+	select {
+	case <-a.stream.Done():
+	case <-late:
+		return false
+	}
+	select {
+	case <-a.settle():
+		a.x.settled, _ = a.stream.Outcome() // its error is the ledger's to report
+		a.x.settleEnded = time.Now()
+		return true
+	case <-late:
+		return false
+	}
+}
+
+// settle begins to settle a job that has ended; the channel is closed when the outcome is known.
 func (a *answer) settle() <-chan struct{} {
 	if a.x.settleBegan.IsZero() {
 		a.x.settleBegan = time.Now()

@@ -79,7 +79,7 @@ type Backend interface {
 	Limits(account.Account, account.LimitedKey) account.Limits
 }
 
-// Stream is an admitted request. Its owner calls Settle, however it ended.
+// Stream is an admitted request. Its owner calls Settle, however it ended, or Cancel: then it is settled without the owner, too.
 type Stream interface {
 	Output() *engine.Output
 	// Held yields nil once the hold is durable, or why it never will be. No output
@@ -95,7 +95,9 @@ type Stream interface {
 	Withhold() <-chan struct{}
 	// Stopped is the error of a request that an operator cancelled, nil of others.
 	Stopped() *abi.Error
-	// Settle waits for the end of the job and sends its charge to the ledger. The
+	// Done is closed when the job has ended.
+	Done() <-chan struct{}
+	// Settle waits for Done and sends its charge to the ledger. The
 	// channel is closed when Outcome is known. It may be called again.
 	Settle() <-chan struct{}
 	// Outcome is how it ended. After an error no more of the answer may leave.

@@ -188,6 +188,37 @@ func TestUnsettledIsNoRefusal(t *testing.T) {
 	}
 }
 
+// TestHungStep: a request whose step never ends is answered all the same: at its time limit with 504, at the deadline of a
+// drain with a 503 that is free. Its engine settles it when it comes back.
+func TestHungStep(t *testing.T) {
+	for _, drains := range []bool{false, true} {
+		hung := make(chan struct{})
+		backend := newFakeBackend(func(s *fakeStream) {
+			s.out.Push(begin()...)
+			<-hung
+		})
+		timeout, want := 50*time.Millisecond, 504
+		if drains {
+			timeout, want = time.Hour, 503
+		}
+		n := start(t, Config{RequestTimeout: timeout, LedgerWait: time.Millisecond}, backend)
+		t.Cleanup(func() { close(hung) }) // before the node closes
+		c := n.dial()
+		if _, err := io.WriteString(c, request("POST", "/v1/messages", ask, withKey)); err != nil {
+			t.Fatal(err)
+		}
+		s := <-backend.streams
+		if drains {
+			n.s.abortAll()
+		}
+		r := read(t, bufio.NewReader(c), "POST")
+		if r.StatusCode != want || s.withheld.Load() != drains || s.cancels.Load() == 0 || s.settles.Load() != 0 {
+			t.Errorf("%d %q, want %d; withheld %t, cancelled %d times, settled %d times",
+				r.StatusCode, r.body, want, s.withheld.Load(), s.cancels.Load(), s.settles.Load())
+		}
+	}
+}
+
 // TestUncertainChargeHasNoAnswer: while nobody knows whether a client will be
 // charged, no error leaves: its connection ends, and an operator is told.
 func TestUncertainChargeHasNoAnswer(t *testing.T) {
