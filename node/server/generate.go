@@ -47,15 +47,9 @@ func (x *exchange) generate() {
 		return
 	}
 	x.admitted = true
-	a := newAnswer(x, stream, prepared.Model)
-	defer func() {
-		if !x.streamed { // else the body stream's Close does it
-			a.close()
-		}
-	}()
 	if x.stream {
-		a.beginStream()
+		x.beginStream(stream, prepared.Model)
 		return
 	}
-	a.plain()
+	x.plain(stream, prepared.Model)
 }

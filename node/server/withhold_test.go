@@ -101,7 +101,7 @@ func TestWhatIsToldLaterIsShown(t *testing.T) {
 	n := start(t, Config{}, newFakeBackend(say()))
 	s := &fakeStream{cancelled: make(chan struct{}), ended: make(chan struct{})}
 	x := &exchange{s: n.s, stream: true, who: &Identity{Account: &account.Account{}}, translation: &fakeTranslation{of: &fakeTranslators{}}}
-	a := &answer{x: x, stream: s, gone: make(chan struct{}), out: io.Discard, dialect: translated{x}}
+	a := &streamed{answer: answer{x: x, stream: s, gone: make(chan struct{}), dialect: translated{x}}, out: io.Discard}
 	tool := abi.Event{Kind: abi.EventBlockStart, Block: abi.BlockToolUse, ID: "toolu_1", Name: "f"}
 	for _, step := range []struct {
 		event         abi.Event
@@ -117,6 +117,22 @@ func TestWhatIsToldLaterIsShown(t *testing.T) {
 		}
 		if s.shown.Load() != step.shown || x.ttft != 0 != step.spoken {
 			t.Errorf("after %+v: shown %t, first token after %v", step.event, s.shown.Load(), x.ttft)
+		}
+	}
+}
+
+// TestFree: who is shown nothing of an answer pays nothing, but for who left and whose time is over.
+func TestFree(t *testing.T) {
+	for _, c := range []struct {
+		kind        abi.Kind
+		shown, gone bool
+		want        bool
+	}{
+		{abi.Internal, false, false, true}, {abi.Overloaded, false, false, true}, {abi.Timeout, false, false, false},
+		{abi.Internal, true, false, false}, {abi.Internal, false, true, false}, {abi.Canceled, false, true, false},
+	} {
+		if got := free(c.kind, c.shown, c.gone); got != c.want {
+			t.Errorf("%+v: free %t", c, got)
 		}
 	}
 }
@@ -256,9 +272,8 @@ func TestWhoLeavesPays(t *testing.T) {
 		n := start(t, Config{}, newFakeBackend(say()))
 		s := &fakeStream{cancelled: make(chan struct{}), ended: make(chan struct{})}
 		close(s.ended)
-		a := &answer{x: &exchange{s: n.s, stream: true, who: &Identity{Account: &account.Account{}}}, stream: s,
-			gone: make(chan struct{}), out: io.Discard}
-		a.dialect = a.x.dialect("core-1.1")
+		a := &streamed{out: io.Discard}
+		a.open(&exchange{s: n.s, stream: true, who: &Identity{Account: &account.Account{}}}, s, "core-1.1")
 		a.lost.Store(left)
 		if err := a.breakOff(&abi.Error{Kind: abi.Canceled, Msg: "cancelled"}); left != (err != nil) || s.withheld.Load() == left {
 			t.Errorf("left %t: withheld %t, %v", left, s.withheld.Load(), err)
