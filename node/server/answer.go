@@ -18,7 +18,7 @@ type answer struct {
 	dialect dialect
 	events  []abi.Event
 	shown   []abi.Event // of events, what has passed the filter
-	model   string      // that the answer names
+	facts   abi.Facts   // that modules may show of it
 
 	gone chan struct{} // closed by the watcher when the client has left
 	lost atomic.Bool   // set before gone is closed
@@ -29,9 +29,13 @@ type answer struct {
 	settled  bool
 }
 
-// open begins to watch the client. From here on the stream is settled by close.
+// open begins to watch the client. From here on the stream is settled by close. The translation learns here, and not
+// before, that the answer is a stream: until then its errors are bodies.
 func (a *answer) open(x *exchange, stream Stream, model string) {
-	a.x, a.stream, a.gone, a.dialect, a.model = x, stream, make(chan struct{}), x.dialect(model), x.shownModel(model)
+	a.x, a.stream, a.gone, a.dialect, a.facts = x, stream, make(chan struct{}), x.dialectOf(model), x.answerFacts(model)
+	if x.translation != nil {
+		x.translation.SetFacts(a.facts)
+	}
 	if x.conn != nil {
 		a.seen = x.s.watcher.add(x.conn.socket, a.left)
 	}

@@ -100,29 +100,13 @@ func (m *Routed) hasKey(header string) bool {
 	return slices.ContainsFunc(m.Manifest.Keys, func(k guest.Key) bool { return strings.EqualFold(k.Header, header) })
 }
 
-// pin opens the translation of a request to a module, for the account that is known,
-// or else for the error that the request ends with. It is false where no module serves, or one that came to serve since
-// the route was found and has others: the key and the body were looked for where that one's manifest says.
-func (x *exchange) pin(account string) bool {
-	t := x.s.deps.Translators.Translate(x.module.Protocol, account, x.id, x.facts())
-	if t == nil {
-		return false
-	}
-	if !t.SetRoute(x.module.Manifest, x.module.facts(&x.ctx.Request.Header)) {
-		t.Close()
-		return false
-	}
-	x.translation = t
-	return true
-}
-
 // unknown answers a path that nobody has, beside those of a module as that has errors.
 func (x *exchange) unknown(path []byte) {
 	e := &abi.Error{Kind: abi.PathNotFound, Msg: "no such path" + misplaced(path)}
 	if x.s.deps.Translators != nil {
 		if m, ok := x.s.deps.Translators.Owner(path); ok {
 			e.Msg = "no such path: here are " + strings.Join(m.beside(path), ", ")
-			x.translation = x.s.deps.Translators.Translate(m.Protocol, "", x.id, x.facts())
+			x.openTranslation(m.Protocol, "")
 		}
 	}
 	x.fail(e)
@@ -147,10 +131,6 @@ func errNoModule() *abi.Error {
 
 // routed serves the path of a module.
 func (x *exchange) routed() {
-	if !x.pin(x.who.Account.ID) {
-		x.fail(errNoModule())
-		return
-	}
 	switch x.module.route().Op {
 	case guest.RouteGenerate:
 		x.generate()
@@ -168,9 +148,7 @@ func (x *exchange) routedCount() {
 	if !ok {
 		return
 	}
-	facts := x.facts()
-	facts.Model = x.shownModel(x.modelName)
-	x.translation.SetFacts(facts)
+	x.translation.SetFacts(x.answerFacts(x.modelName))
 	x.give(x.translation.Count(nil, n))
 }
 
