@@ -52,7 +52,7 @@ func (t *Translation) groupCall(in, dst []byte, end bool, advance time.Duration)
 	s := takeScratch()
 	defer putScratch(s)
 	s.in = append(s.in, in...)
-	o, f := t.host.callHeld(t.slot, t.generation, abi.OpEvents, t.of, advance, s, func(o abi.Output) *guest.Fault {
+	o, f := t.host.call(t.slot, t.generation, abi.OpEvents, t.of, advance, s, func(o abi.Output) *guest.Fault {
 		if o.Status != abi.StatusOK {
 			return nil
 		}
