@@ -55,13 +55,14 @@ func installsAndRuns(t *testing.T, deb string, by []string) {
 	command(t, "dpkg", "--root="+root, "--log=", "--force-architecture", "-i", deb)
 	installed := filepath.Join(root, "usr/bin/corenode")
 	for _, file := range []string{"usr/lib/systemd/system/corenode.service", "etc/corenode/corenode.yaml",
-		"usr/share/bash-completion/completions/corenode"} {
+		"usr/share/doc/corenode/corenode.yaml", "usr/share/bash-completion/completions/corenode"} {
 		if info, err := os.Stat(filepath.Join(root, file)); err != nil || info.Size() == 0 {
 			t.Errorf("%s: %v", file, err)
 		}
 	}
 	runsAndStops(t, append(by, installed), filepath.Join(root, "etc/corenode/corenode.yaml"))
 	packedAgain(t, deb, installed)
+	upgrades(t, root, deb, installed)
 	command(t, "dpkg", "--root="+root, "--log=", "--purge", strings.TrimSpace(command(t, "dpkg-query", "--admindir="+filepath.Join(root, "var/lib/dpkg"), "-W", "-f", "${binary:Package}")))
 	if left, _ := filepath.Glob(filepath.Join(root, "*", "*", "corenode*")); len(left) > 0 {
 		t.Errorf("left behind: %v", left)
@@ -108,20 +109,73 @@ func packedAgain(t *testing.T, deb, program string) {
 	t.Helper()
 	version := strings.TrimSpace(command(t, "dpkg-deb", "-f", deb, "Version"))
 	dated := command(t, "dpkg-deb", "--fsys-tarfile", deb)
-	again := filepath.Join(t.TempDir(), "again.deb")
+	if command(t, "dpkg-deb", "--fsys-tarfile", pack(t, deb, program, version, hostProgram(deb))) != dated {
+		t.Error("the same program and date give another package")
+	}
+}
+
+// hostProgram is the program of a package for this machine: the package may be another processor's.
+func hostProgram(deb string) string { return filepath.Join(filepath.Dir(deb), "corenode") }
+
+// pack packs a program as another version of deb, with what host prints.
+func pack(t *testing.T, deb, program, version, host string) (packed string) {
+	t.Helper()
+	packed = filepath.Join(t.TempDir(), "packed.deb")
 	arch := strings.TrimSpace(command(t, "dpkg-deb", "-f", deb, "Architecture"))
-	pack := exec.Command("deploy/deb.sh", program, arch, version, again)
+	run := exec.Command("deploy/deb.sh", program, arch, version, packed)
 	info, err := os.Stat(program)
 	if err != nil {
 		t.Fatal(err)
 	}
-	pack.Env = append(os.Environ(), fmt.Sprint("SOURCE_DATE_EPOCH=", info.ModTime().Unix()), "DEB_LEVEL=0", // what is in it counts
-		"HOST_PROGRAM="+filepath.Join(filepath.Dir(deb), "corenode")) // the other may be another processor's
-	if out, err := pack.CombinedOutput(); err != nil {
+	run.Env = append(os.Environ(), fmt.Sprint("SOURCE_DATE_EPOCH=", info.ModTime().Unix()), "DEB_LEVEL=0", // what is in it counts
+		"HOST_PROGRAM="+host)
+	if out, err := run.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	if command(t, "dpkg-deb", "--fsys-tarfile", again) != dated {
-		t.Error("the same program and date give another package")
+	return packed
+}
+
+// upgrades installs a release that knows one key more, with nobody to ask, over a configuration that the operator has changed.
+func upgrades(t *testing.T, root, deb, program string) {
+	t.Helper()
+	file := filepath.Join(root, "etc/corenode/corenode.yaml")
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text = append(text, "log: {level: warn}\n"...)
+	if err := os.WriteFile(file, text, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	host := filepath.Join(t.TempDir(), "host")
+	script := "#!/bin/sh\n'" + hostProgram(deb) + "' \"$@\" && echo '# a key more'\n"
+	if err := os.WriteFile(host, []byte(script), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	next := pack(t, deb, program, strings.TrimSpace(command(t, "dpkg-deb", "-f", deb, "Version"))+".1", host)
+	command(t, "dpkg", "--root="+root, "--log=", "--force-architecture", "-i", next)
+	if after, err := os.ReadFile(file); err != nil || !bytes.Equal(after, text) {
+		t.Errorf("%v, the configuration after an upgrade:\n%s", err, after)
+	}
+}
+
+// TestPackagedConfiguration: the configuration of the package says which folder the unit gives to the node, so commands that read it look
+// at that node; the unit's command says nothing that the file does not.
+func TestPackagedConfiguration(t *testing.T) {
+	unit, err := os.ReadFile("deploy/corenode.service")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg, err := config.Load(config.Sources{File: "deploy/corenode.yaml"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	state := regexp.MustCompile(`(?m)^StateDirectory=(.+)$`).FindSubmatch(unit)
+	if state == nil || cfg.DataDir != "/var/lib/"+string(state[1]) {
+		t.Errorf("the configuration has the folder %s, the unit %q", cfg.DataDir, state)
+	}
+	if !bytes.Contains(unit, []byte("\nExecStart=/usr/bin/corenode serve --config /etc/corenode/corenode.yaml\n")) {
+		t.Error("the unit does not start the node with the configuration alone")
 	}
 }
 
