@@ -79,6 +79,7 @@ var plants = []struct {
 	{"vocabulary", map[string]string{"extensions/x.go": "package extensions\n\nimport lab \"strings\"\n\nvar _ = lab.Cut\n"}, "sandbox"},
 	{"vocabulary", planted("// All flights in flight.\nvar x int\n"), `a comment says "flight"`},
 	{"imports", map[string]string{"engine/x.go": "package engine\n\nimport (\n\t\"corenode/wasm/abi\"\n\t\"time\"\n)\n"}, `"time" stands behind "corenode/wasm/abi"`},
+	{"folder syncs", planted("func f() { d, _ := os.Open(dir); defer d.Close(); d.Sync() }\n"), "d is opened for reading and synced"},
 	{"spelling", planted("func neighbourOf() {}\n"), `"neighbor"`},
 	{"spelling", planted("// It normalises.\n"), `"normalizes"`},
 	{"spelling", map[string]string{"bench/METHOD.md": "# Method\n\nThe grey one, not `grey`.\n"}, `"gray"`},

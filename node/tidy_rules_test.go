@@ -206,6 +206,40 @@ func mixedImports(tr *tree) (all []finding) {
 	return all
 }
 
+// portableSyncs finds what is opened for reading and synced, as a folder is, in files that Windows compiles: it refuses that.
+func portableSyncs(tr *tree) (all []finding) {
+	method := func(n ast.Node) (of, name string) {
+		if call, ok := n.(*ast.CallExpr); ok {
+			if s, ok := call.Fun.(*ast.SelectorExpr); ok {
+				if x, ok := s.X.(*ast.Ident); ok {
+					return x.Name, s.Sel.Name
+				}
+			}
+		}
+		return "", ""
+	}
+	for _, s := range tr.sources {
+		if s.test || tagsOf(s.file)["unix"] || strings.HasSuffix(s.path, "_linux.go") {
+			continue
+		}
+		for _, d := range s.file.Decls {
+			opened := map[string]bool{}
+			ast.Inspect(d, func(n ast.Node) bool {
+				if set, ok := n.(*ast.AssignStmt); ok {
+					if of, name := method(set.Rhs[0]); of == "os" && name == "Open" {
+						opened[fmt.Sprint(set.Lhs[0])] = true
+					}
+				}
+				if of, name := method(n); name == "Sync" && opened[of] {
+					all = append(all, finding{s.path, tr.line(n.Pos()), of, of + " is opened for reading and synced: give Windows a file of its own"})
+				}
+				return true
+			})
+		}
+	}
+	return all
+}
+
 // britishSpellings finds them in comments, names and the documents.
 func britishSpellings(tr *tree) []finding {
 	all := tr.names(func(s *source, name string) string {
