@@ -340,7 +340,7 @@ func (n *node) openServer() error {
 func (n *node) announce() (withdraw func(), err error) {
 	n.token = operators.NewToken()
 	if n.cfg.Admin.TokenFile != "" {
-		if n.token, err = admin.ReadToken(n.cfg.Admin.TokenFile); err != nil {
+		if n.token, err = n.readToken(n.cfg.Admin.TokenFile); err != nil {
 			return nil, fmt.Errorf("admin.token_file: %w", err)
 		}
 	}
@@ -353,6 +353,19 @@ func (n *node) announce() (withdraw func(), err error) {
 	}
 	withdrawAPI, err := admin.AnnounceAPI(n.cfg.DataDir, n.base(admin.Reachable(n.public.Addr().String())))
 	return func() { withdrawAdmin(); withdrawAPI() }, err
+}
+
+// readToken reads the node's own token from its file.
+func (n *node) readToken(file string) (string, error) {
+	n.narrow("admin.token_file", file)
+	return admin.ReadToken(file)
+}
+
+// narrow makes a secret's file private again that a volume has opened to its group.
+func (n *node) narrow(key, file string) {
+	if store.Narrow(file) {
+		n.log.Warn("the file of a secret was open to its group, and is private again", "key", key, "file", file)
+	}
 }
 
 // audit keeps a call of the admin listener's own paths, or a form of the console.
