@@ -179,14 +179,14 @@ func TestPackagedConfiguration(t *testing.T) {
 	}
 }
 
-// TestContainerfile: the image runs as nobody in particular, and its health check is a command that
-// the program has. Whatever the command, a node in it is reached from outside, unless a file that is mounted says otherwise.
+// TestContainerfile: the image runs as nobody in particular, and its health check asks whether the node is alive: who kills what
+// is unhealthy would kill all nodes of a database that does not answer. Whatever the command, a node in it is reached from outside, unless a file that is mounted says otherwise.
 func TestContainerfile(t *testing.T) {
 	text, err := os.ReadFile("deploy/Containerfile")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{`(?m)^FROM scratch$`, `(?m)^USER [1-9]\d*:[1-9]\d*$`, `(?m)^HEALTHCHECK .*CMD \["/corenode", "health"\]$`,
+	for _, want := range []string{`(?m)^FROM scratch$`, `(?m)^USER [1-9]\d*:[1-9]\d*$`, `(?m)^HEALTHCHECK .*CMD \["/corenode", "health", "--live"\]$`,
 		`(?m)^ENTRYPOINT \["/corenode"\]$`, `(?m)^CMD \["serve"\]$`} {
 		if !regexp.MustCompile(want).Match(text) {
 			t.Errorf("the Containerfile has no line %s", want)
@@ -212,6 +212,21 @@ func TestContainerfile(t *testing.T) {
 		}
 		if c.Listen != want || c.DataDir != "/data" {
 			t.Errorf("%+v: listens at %s, with its data in %s; want %s, /data", from, c.Listen, c.DataDir, want)
+		}
+	}
+	grace := int((config.Default().Limits.DrainTimeout + 30*time.Second).Seconds())
+	for _, run := range regexp.MustCompile(`(?m)^.*podman run .*$`).FindAllString(string(text), -1) {
+		if !strings.Contains(run, fmt.Sprint(" --stop-timeout ", grace, " ")) {
+			t.Errorf("%s: it is killed before it has drained, want --stop-timeout %d", run, grace)
+		}
+	}
+	page, err := os.ReadFile("OPERATING.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"--stop-timeout", "terminationGracePeriodSeconds:"} {
+		if !strings.Contains(string(page), fmt.Sprint("`", want, " ", grace, "`")) {
+			t.Errorf("the page does not say %s %d", want, grace)
 		}
 	}
 }
