@@ -1,8 +1,10 @@
 package main
 
 import (
+	"archive/tar"
 	"bytes"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -104,13 +106,29 @@ func runsAndStops(t *testing.T, program []string, file string) {
 	}
 }
 
-// packedAgain shows that the same program gives the same package.
+// packedAgain shows that the same program gives the same package, whatever folders take on the disk on which it is packed.
 func packedAgain(t *testing.T, deb, program string) {
 	t.Helper()
 	version := strings.TrimSpace(command(t, "dpkg-deb", "-f", deb, "Version"))
 	dated := command(t, "dpkg-deb", "--fsys-tarfile", deb)
 	if command(t, "dpkg-deb", "--fsys-tarfile", pack(t, deb, program, version, hostProgram(deb))) != dated {
 		t.Error("the same program and date give another package")
+	}
+	var size int64
+	for files := tar.NewReader(strings.NewReader(dated)); ; {
+		file, err := files.Next()
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if file.Typeflag == tar.TypeReg {
+			size += file.Size
+		}
+	}
+	if said := strings.TrimSpace(command(t, "dpkg-deb", "-f", deb, "Installed-Size")); said != fmt.Sprint((size+1023)/1024) {
+		t.Errorf("it says that it takes %s KiB, and its files have %d bytes", said, size)
 	}
 }
 
@@ -174,13 +192,16 @@ func TestPackagedConfiguration(t *testing.T) {
 	if state == nil || cfg.DataDir != "/var/lib/"+string(state[1]) {
 		t.Errorf("the configuration has the folder %s, the unit %q", cfg.DataDir, state)
 	}
-	if !bytes.Contains(unit, []byte("\nExecStart=/usr/bin/corenode serve --config /etc/corenode/corenode.yaml\n")) {
-		t.Error("the unit does not start the node with the configuration alone")
+	for _, want := range []string{"ExecStart=/usr/bin/corenode serve", "ExecReload=/usr/bin/corenode reload"} {
+		if want += " --config /etc/corenode/corenode.yaml\n"; !bytes.Contains(unit, []byte("\n"+want)) {
+			t.Errorf("the unit does not say %s, so the folder is not that of the configuration alone", want)
+		}
 	}
 }
 
 // TestContainerfile: the image runs as nobody in particular, and its health check asks whether the node is alive: who kills what
-// is unhealthy would kill all nodes of a database that does not answer. Whatever the command, a node in it is reached from outside, unless a file that is mounted says otherwise.
+// is unhealthy would kill all nodes of a database that does not answer. Whatever the command, a node in it is reached from
+// outside, unless a file that is mounted says otherwise.
 func TestContainerfile(t *testing.T) {
 	text, err := os.ReadFile("deploy/Containerfile")
 	if err != nil {

@@ -21,6 +21,8 @@ install -D -m 0644 "$here/corenode.yaml" "$root/etc/corenode/corenode.yaml"
 mkdir -p "$root/usr/share/doc/corenode" "$root/usr/share/bash-completion/completions" "$root/DEBIAN"
 "$host" serve --print-config > "$root/usr/share/doc/corenode/corenode.yaml"
 "$host" completion bash > "$root/usr/share/bash-completion/completions/corenode"
+# Of files alone: what a folder takes is another number on each file system.
+bytes=$(find "$root" -type f -exec cat {} + | wc -c)
 echo /etc/corenode/corenode.yaml > "$root/DEBIAN/conffiles"
 cat > "$root/DEBIAN/control" <<CONTROL
 Package: corenode
@@ -29,7 +31,7 @@ Architecture: $arch
 Maintainer: corenode
 Section: net
 Priority: optional
-Installed-Size: $(du -sk --apparent-size "$root" | cut -f 1)
+Installed-Size: $(((bytes + 1023) / 1024))
 Description: language-model serving node
  Serves language models over the messages, chat completions and responses
  protocols, with accounts, limits, billing and Wasm modules, from one binary.
