@@ -78,7 +78,9 @@ func TestNarrow(t *testing.T) {
 		t.Fatal(err)
 	}
 	groupMayRead := os.Geteuid() == 0
-	for mode, want := range map[os.FileMode]bool{0o660: true, 0o640: !groupMayRead, 0o440: !groupMayRead, 0o600: false, 0o400: false, 0o664: false, 0o666: false} {
+	for mode, want := range map[os.FileMode]bool{
+		0o660: true, 0o640: !groupMayRead, 0o440: !groupMayRead, 0o600: false, 0o400: false, 0o664: false, 0o666: false,
+	} {
 		if err := os.Chmod(path, mode); err != nil {
 			t.Fatal(err)
 		}
