@@ -24,11 +24,13 @@ func (r *run) overthinks() bool {
 	return b.Max > 0 && r.thoughtEnd < len(b.End) && r.parser.Thoughts() >= b.Max && r.parser.InThinking()
 }
 
-// endThought is the next token of those that end such a thought. Within a character it is the drawn one.
+// endThought is the next token of those that end such a thought. It is the drawn one within a character, and where
+// the model would have ended the answer: then what the answer is held to ends the thought.
 func (r *run) endThought(drawn int32) int32 {
-	if r.decoder.Within() {
+	next := r.job.Request.Thinking.End[r.thoughtEnd]
+	if r.decoder.Within() || r.matcher != nil && !r.matcher.Allows(next) {
 		return drawn
 	}
 	r.thoughtEnd++
-	return r.job.Request.Thinking.End[r.thoughtEnd-1]
+	return next
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"corenode/engine/embedded"
+	"corenode/engine/grammar/grammartest"
 	"corenode/wasm/abi"
 )
 
@@ -61,6 +62,31 @@ func TestThoughtsEnd(t *testing.T) {
 			free, held := bounded(t, e, s, 0, c.body, short, 1), bounded(t, e, s, most, c.body, short, 1)
 			if a, b := written(free.events), written(held.events); a != b {
 				t.Errorf("%s, %s: a short thought makes a difference:\n%q\n%q", name, c.name, a, b)
+			}
+		}
+	}
+}
+
+// TestThoughtsEndWithTheModel: the bound may come where the model would have ended the answer, in the middle of what then
+// ends its thought too.
+func TestThoughtsEndWithTheModel(t *testing.T) {
+	const schema = `{"type":"object","properties":{"a":{"type":"string"}},"required":["a"]}`
+	for name, data := range vocabularies() {
+		for most := range 9 {
+			for form, ok := range map[string]func(*answer) bool{
+				`,"response_format":{"type":"json_schema","json_schema":{"schema":` + schema + `}}`:    func(a *answer) bool { return grammartest.Validator(t, schema)(written(a.events)) == nil },
+				`,"tools":[{"name":"say","input_schema":` + schema + `}],"tool_choice":{"type":"any"}`: func(a *answer) bool { names, _ := calls(a.events); return len(names) == 1 },
+			} {
+				o := options(Instant)
+				o.Data, o.ThinkingMax = data, most
+				e, s := open2(t, o)
+				r := ask(t, e, `{"model":"m","max_tokens":400,"temperature":0,"messages":[{"role":"user","content":"x"}]`+form+`}`)
+				e.forwarder = scripted{e.forwarder, len(r.Prompt), s.stops[0], e.tokenizer.EncodePrompt(nil, "b c ")}
+				_, a := submit(t, s, "acct", r)
+				runAll(t, s)
+				if !ok(a) {
+					t.Errorf("%s, at most %d tokens, %s: %v, %+v", name, most, form, a.result.Stop, a.events)
+				}
 			}
 		}
 	}
