@@ -505,6 +505,8 @@ func TestRefusedForItsLength(t *testing.T) {
 		"tokens to keep from the initial prompt is greater than the context length":                                true,
 		"Prompt contains 9 tokens, too large for model with 8 maximum context length":                              true,
 		"messages: prompt is too long: 9 tokens > 8 maximum":                                                       true,
+		"However, the model is loaded with context length of only 8 tokens, which is not enough.":                  true,
+		"litellm.ContextWindowExceededError: Hosted_vllmException - {\"message\":\"The input (9 tokens)\"}":        true,
 		"max_tokens: input length and `max_tokens` exceed context limit: 8 + 1 > 8":                                true,
 		"1 validation error:\n  {'type': 'missing', 'loc': ('body', 'model'), 'input': 'context length (8'}":       false,
 		"1 validation error for Request\nmessages.0\n  want a string [input_value=['prompt is too long: 9', 'a']]": false,

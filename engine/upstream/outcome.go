@@ -118,9 +118,9 @@ func (r *relay) failure(base string, status int, e serverError) *outcome {
 
 // lengthWords are what servers say of a request that is too long for their context, each in its own sentence and few
 // of them with a code.
-var lengthWords = regexp.MustCompile(`(?i)(context|model|prompt|input) length (is |of )?\(?\d|\d maximum context length` +
+var lengthWords = regexp.MustCompile(`(?i)(context|model|prompt|input) length (is |of )?(only )?\(?\d|\d maximum context length` +
 	`|(exceed|greater than|longer than)[^.]* context (length|size|limit|window)|context (length|size|limit|window) [^.]*exceed` +
-	`|prompt is too long: \d`)
+	`|prompt is too long: \d|ContextWindowExceeded|context_length_exceeded`)
 
 // ownBytesMax is how much of a refusal is taken for the server's own words, in bytes.
 const ownBytesMax = 300
