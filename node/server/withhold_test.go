@@ -100,7 +100,8 @@ func TestNothingOfASummaryIsShown(t *testing.T) {
 func TestWhatIsToldLaterIsShown(t *testing.T) {
 	n := start(t, Config{}, newFakeBackend(say()))
 	s := &fakeStream{cancelled: make(chan struct{}), ended: make(chan struct{})}
-	x := &exchange{s: n.s, stream: true, who: &Identity{Account: &account.Account{}}, translating: translating{translation: &fakeTranslation{of: &fakeTranslators{}}}}
+	x := &exchange{s: n.s, stream: true, who: &Identity{Account: &account.Account{}}}
+	x.translation = &fakeTranslation{of: &fakeTranslators{}}
 	a := &streamed{answer: answer{x: x, stream: s, gone: make(chan struct{}), dialect: translated{x}}, out: io.Discard}
 	tool := abi.Event{Kind: abi.EventBlockStart, Block: abi.BlockToolUse, ID: "toolu_1", Name: "f"}
 	for _, step := range []struct {
