@@ -238,7 +238,7 @@ func TestGrantIsKnownWhileTheStoreDecides(t *testing.T) {
 func TestCoveredRequest(t *testing.T) {
 	a := newAsking()
 	part := limit.Part{Permits: 3, Tokens: 300, Money: 30}
-	s := limit.New(account.Account{Concurrency: 10, TokensPerMinute: 1000, Unlimited: true}, limit.NewBucket(1000, time.Now().Add(time.Hour)))
+	s := limit.New(account.Account{Concurrency: 10, Unlimited: true}, limit.NewBucket(1000, time.Now().Add(time.Hour)))
 	s.Lend(part)
 	g := limit.Grant{Number: 3, Part: part, TokensPerMinute: 1000, AnyMoney: true, Life: time.Hour}
 	a.answer(limit.Verdict{Grant: &g, Counters: s.Counters()}, clock.Now(), nil)

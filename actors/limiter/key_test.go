@@ -93,7 +93,8 @@ func TestBudgetThatIsNewIsReadFirst(t *testing.T) {
 	}
 }
 
-// TestBudgetThatCannotBeRead: without the store a request whose budget was not read is refused, and those of which all is known are not.
+// TestBudgetThatCannotBeRead: without the store a request whose budget was not read is refused, and one of which all is known
+// is not.
 func TestBudgetThatCannotBeRead(t *testing.T) {
 	deps := Deps{PendingMax: 9, Live: func(string) []limit.Live { return nil }, Load: func(string, func(limit.Loaded, error)) {}}
 	l := New("a", &Cell{}, deps).(*limiter)
@@ -116,7 +117,8 @@ func TestChangeDuringALoad(t *testing.T) {
 	k := &ticket{}
 	l.reserve(&system.Context{}, Reserve{Ask: limit.Ask{RequestID: "r", Upper: 50, Minimum: 50}, Ticket: k})
 	read := func(by *limiter, balance abi.Nano) {
-		l.Receive(&system.Context{}, loaded{Loaded: limit.Loaded{Account: account.Account{ID: "a"}, Balance: balance, At: time.Now()}, asked: by})
+		l.Receive(&system.Context{}, loaded{asked: by,
+			Loaded: limit.Loaded{Account: account.Account{ID: "a"}, Balance: balance, At: time.Now()}})
 	}
 	read(before, 0)
 	l.Receive(&system.Context{}, Changed{})
