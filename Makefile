@@ -24,8 +24,8 @@ build-cuda: ## build bin/corenode-cuda and bin/corebench-cuda, with the engine f
 	$(GO) build -trimpath -tags cuda -ldflags '$(LDFLAGS)' -o $(BIN)/corenode-cuda ./node
 	$(GO) build -trimpath -tags cuda -ldflags '$(LDFLAGS)' -o $(BIN)/corebench-cuda ./bench
 
-# A version that Debian takes: by the date of the commit.
-DEB_VERSION = 0.$(shell git log -1 --format=%cd --date=format:%Y%m%d.%H%M%S 2>/dev/null || echo 0)
+# A version that Debian takes: by the date of the commit, in UTC, so that a later one is greater.
+DEB_VERSION = 0.$(shell TZ=UTC git log -1 --format=%cd --date=format-local:%Y%m%d.%H%M%S 2>/dev/null || echo 0)
 .PHONY: deb test-deb
 deb: build ## build bin/corenode_amd64.deb and bin/corenode_arm64.deb, the same bytes each time (needs dpkg-deb)
 	for arch in amd64 arm64; do \

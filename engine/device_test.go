@@ -70,6 +70,9 @@ func variety(t testing.TB, e *Engine) (all []*Request) {
 			r.Sampling = samplers[(2*i+k)%len(samplers)]
 			r.Sampling.Seed = uint64(11*i + k)
 			r.Distinct = sample.Distinct(r.Prompt)
+			if i%2 == 0 {
+				r.Thinking = ThinkingBound{Max: 3 + i, End: e.tokenizer.EncodePrompt(nil, "\n</think>")}
+			}
 			all = append(all, r)
 		}
 	}

@@ -42,6 +42,7 @@ type Engine struct {
 	defaults    atomic.Pointer[defaults]
 	bos, eos    string // as templates write them, empty without one
 	format      chatFormat
+	thinking    ThinkingBound
 	forwarder   Forwarder      // it and backend are the step loop's, which makes them anew after they failed
 	backend     kernel.Backend // nil for Instant
 	computes    string         // the backend's name at the start, which outlives it

@@ -153,11 +153,14 @@ func (r *run) describable(drafted int) bool {
 }
 
 // foreseeable says whether it is known how the token after the next one is drawn, whatever the
-// next one is.
+// next one is, and that the next one is drawn.
 func (r *run) foreseeable() bool {
 	q := r.job.Request
 	if c := q.Channels; c != nil && (len(c.Calls) > 0 || c.Text != nil) {
 		return false // a mark may begin what is held
+	}
+	if r.overthinks() {
+		return false
 	}
 	if r.matcher != nil && (r.matcher.Constrains() || q.Trigger.At != AtToken) {
 		return false

@@ -46,6 +46,8 @@ type Options struct {
 	// TemplateSchema shows the template the JSON schema that an answer is held to, as
 	// response_schema: for a template that has a place for it.
 	TemplateSchema bool
+	// ThinkingMax is how many tokens a thought may have in front of an answer; 0 is no bound but the answer's own.
+	ThinkingMax int
 	// Defaults are for what neither a request nor the model file says, with a thought in front
 	// of the answer or without, of a model of this architecture.
 	Defaults func(architecture string, thinking bool) sample.Params
@@ -179,6 +181,7 @@ func (e *Engine) findFormat(source string) error {
 			one.Messages = msgs
 			return e.template.Render(one)
 		}})
+	e.thinking = e.thinkingBound()
 	return nil
 }
 

@@ -63,7 +63,7 @@ func (e *Engine) Prepare(account string, q *messages.Request) (*Request, error) 
 	return &Request{
 		Model: e.info.ID, Stream: q.Stream, Prompt: prompt, MaxTokens: most, Sampling: params, Distinct: distinct,
 		MinTokens: q.Sampling.MinTokens, IgnoreEOS: q.Sampling.IgnoreEOS,
-		Grammar: form, Trigger: trigger, Channels: channels, Hidden: e.hidden(q),
+		Grammar: form, Trigger: trigger, Channels: channels, Hidden: e.hidden(q), Thinking: e.thinking,
 		Parse: output.Options{
 			Thinking: at.thinking, Tags: e.format.tags, Begun: at.begun,
 			Tools: offered(q), Marked: e.format.marker >= 0, KeyCalls: e.format.calls == callsKeys, Stops: q.StopSequences,

@@ -49,8 +49,9 @@ type Request struct {
 	IgnoreEOS bool
 	// Grammar is what the answer is held to; nil when nothing of it is. Trigger says from
 	// where on.
-	Grammar *grammar.Grammar
-	Trigger Trigger
+	Grammar  *grammar.Grammar
+	Trigger  Trigger
+	Thinking ThinkingBound
 	// Channels are of a model that writes messages in channels; nil for others.
 	Channels *Channels
 	// Written are control tokens that are text within calls, within what is held to a form, and at
@@ -95,6 +96,24 @@ type Attempt struct {
 	Began, Ended       time.Time
 	Failure            string // the class of what went wrong; empty is an answer
 }
+
+// Tried is the cause of a refusal for which servers elsewhere were asked first, of a request whose Trace records that: a job that
+// is refused has no Result.
+type Tried struct {
+	Attempts []Attempt
+	Err      error // why it is refused; may be nil
+}
+
+// Error is that of the cause: the attempts are for the trace.
+func (t *Tried) Error() string {
+	if t.Err == nil {
+		return "servers were asked"
+	}
+	return t.Err.Error()
+}
+
+// Unwrap returns the cause.
+func (t *Tried) Unwrap() error { return t.Err }
 
 // grammars are all that the answer may be held to.
 func (q *Request) grammars() []*grammar.Grammar {

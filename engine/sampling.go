@@ -67,10 +67,14 @@ func (r *run) sample(d draws, draft, stops []int32) (kept int) {
 		}
 		unfinished := r.unfinished(0)
 		r.parser.IgnoreStops(unfinished && r.produced < r.job.Request.MinTokens)
-		token := d.token(r, i, unfinished, stops)
+		drawn := d.token(r, i, unfinished, stops)
+		token := drawn
+		if r.overthinks() {
+			token = r.endThought(drawn)
+		}
 		r.sampled = append(r.sampled, token)
 		r.outcome = r.take(token, stops)
-		if r.outcome != goesOn || i == len(draft) || token != draft[i] {
+		if r.outcome != goesOn || i == len(draft) || token != draft[i] || token != drawn {
 			break
 		}
 	}

@@ -62,11 +62,12 @@ type run struct {
 	sampled      []int32      // in one step
 	outcome      outcome      // after them
 
-	produced int
-	first    time.Time // of the first token, zero before it
-	last     time.Time // of the latest token
-	stalled  time.Time // since when the reader is behind, zero while it keeps up
-	paused   bool
+	produced   int
+	thoughtEnd int       // how many of the tokens that end a thought there are
+	first      time.Time // of the first token, zero before it
+	last       time.Time // of the latest token
+	stalled    time.Time // since when the reader is behind, zero while it keeps up
+	paused     bool
 }
 
 // Stepper is the single owner of one model's KV memory, prefix cache and

@@ -97,24 +97,29 @@ func TestTemplateThatShowsNothing(t *testing.T) {
 func TestTemplateErrorsOfTools(t *testing.T) {
 	const turns = `{% for m in messages %}{{ m.content }}{% endfor %}{# <tool_call> #}`
 	const defaults = `{% for t in tools or [] %}{% for _, p in t.function.parameters.properties|items %}{{ "default: " + p.default }}{% endfor %}{% endfor %}`
-	const body = `{"model":"m","max_tokens":16,"messages":[{"role":"user","content":"hi"}],"tools":[
+	const asking = `{% if tools and not messages|selectattr('role', 'equalto', 'user')|list %}{{ 1 / 0 }}{% endif %}`
+	const body = `{"model":"m","max_tokens":16,"messages":[{"role":%q,"content":"hi"}],"tools":[
 		{"name":"f","input_schema":{"type":"object","properties":{"n":{"default":"a"}}}},
 		{"name":"g","input_schema":{"type":"object","properties":{"n":{"default":%s}}}}]}`
 	const taken = abi.Kind(255)
 	for _, c := range []struct {
-		template, value string
-		kind            abi.Kind
-		param           string
+		template, role, value string
+		kind                  abi.Kind
+		param                 string
 	}{
-		{defaults + turns, `"b"`, taken, ""},
-		{defaults + turns, `7`, abi.InvalidRequest, "tools.1.input_schema"},
-		{`{{ tools and 1 / (tools|length - 2) }}` + turns, `7`, abi.InvalidRequest, "tools"},
-		{`{{ messages and 1 / 0 }}` + defaults + turns, `7`, abi.Internal, ""},
+		{defaults + turns, "user", `"b"`, taken, ""},
+		{defaults + turns, "user", `7`, abi.InvalidRequest, "tools.1.input_schema"},
+		{`{{ tools and 1 / (tools|length - 2) }}` + turns, "user", `7`, abi.InvalidRequest, "tools"},
+		{`{{ messages and 1 / 0 }}` + defaults + turns, "user", `7`, abi.Internal, ""},
+		{asking + turns, "user", `7`, taken, ""},
+		{asking + turns, "system", `7`, abi.InvalidRequest, "messages"},
+		{asking + turns, "assistant", `7`, abi.InvalidRequest, "messages"},
+		{asking + defaults + turns, "system", `7`, abi.InvalidRequest, "tools.1.input_schema"},
 	} {
 		o := options(Instant)
 		o.Template = c.template
 		e, _ := open2(t, o)
-		q, err := messages.Parse(fmt.Appendf(nil, body, c.value))
+		q, err := messages.Parse(fmt.Appendf(nil, body, c.role, c.value))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -122,7 +127,7 @@ func TestTemplateErrorsOfTools(t *testing.T) {
 			continue
 		}
 		if refused, ok := errors.AsType[*abi.Error](err); !ok || refused.Kind != c.kind || refused.Param != c.param {
-			t.Errorf("%s with %s: %v, want kind %v for %q", c.template, c.value, err, c.kind, c.param)
+			t.Errorf("%s of the %s with %s: %v, want kind %v for %q", c.template, c.role, c.value, err, c.kind, c.param)
 		}
 	}
 }

@@ -104,7 +104,7 @@ func (h *Host) decide(sl *slot, request string, in abi.AdmissionInput) (d abi.De
 	} else {
 		s.in = in.Append(s.in[:0])
 	}
-	o, f := h.callHeld(sl, g, abi.OpDecide, caller{in.Account, request, true}, advance, s, func(o abi.Output) *guest.Fault {
+	o, f := h.call(sl, g, abi.OpDecide, caller{in.Account, request, true}, advance, s, func(o abi.Output) *guest.Fault {
 		if o.Status == abi.StatusDecline {
 			return nil
 		}

@@ -55,36 +55,12 @@ func (h *Host) wantedIn(sl *slot) wanted {
 	return w
 }
 
-// remember puts what has changed in a slot's assignment into the state. What a
-// verb leaves alone stays wanted, though it may not be in memory, yet or any
-// more. decided: the verb was about what is active. mu is held; save writes it.
+// remember puts what has changed in a slot's assignment into the state. mu is held; save writes it.
 func (h *Host) remember(sl *slot, before, a *assignment, decided bool) {
-	w := h.wantedIn(sl)
-	if decided || a.active != before.active && !a.missing {
-		w.Active = wantedOf(a.active)
-		if a.active != before.active || before.missing {
-			w.Previous = wantedOf(a.previous)
-		}
-	}
-	if a.canary != before.canary || a.canaryPercent != before.canaryPercent {
-		w.Canary, w.CanaryPercent = wantedOf(a.canary), a.canaryPercent
-	}
-	if a.previous != before.previous {
-		w.Previous = wantedOf(a.previous)
-	}
-	if a.shadow != before.shadow {
-		w.Shadow, w.ShadowPercent = "", 0
-		if a.shadow != nil {
-			w.Shadow, w.ShadowPercent = wantedOf(a.shadow.generation), a.shadow.percent
-		}
-	}
-	if a.shadow == nil && (w.Shadow == w.Active || w.Shadow == w.Canary) { // it was not in memory, or it would have ended
-		w.Shadow, w.ShadowPercent = "", 0
-	}
 	if h.state.Slots == nil {
 		h.state.Slots = map[Slot]wanted{}
 	}
-	h.state.Slots[sl.name] = w
+	h.state.Slots[sl.name] = h.wantedIn(sl).changed(before, a, decided)
 	if sl.name != SlotBilling {
 		return
 	}

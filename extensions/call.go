@@ -10,14 +10,9 @@ import (
 
 // call runs one op on a generation of a slot, which the caller has acquired:
 // the one way to every module, native or Wasm. advance is what
-// generation.admit took for it. The output aliases s.out.
-func (h *Host) call(sl *slot, g *generation, op abi.Op, of caller, advance time.Duration, s *scratch) (abi.Output, *guest.Fault) {
-	return h.callHeld(sl, g, op, of, advance, s, nil)
-}
-
-// callHeld is call whose output a rule of the host has to find in order: what breaks it is a fault, and no answer
-// that a shadow is compared with.
-func (h *Host) callHeld(sl *slot, g *generation, op abi.Op, of caller, advance time.Duration, s *scratch,
+// generation.admit took for it. What a rule, if there is one, does not find in order is a fault, and no answer
+// that a shadow is compared with. The output aliases s.out.
+func (h *Host) call(sl *slot, g *generation, op abi.Op, of caller, advance time.Duration, s *scratch,
 	rule func(abi.Output) *guest.Fault) (abi.Output, *guest.Fault) {
 	out, f := g.do(op, of, s.in, advance, s.out[:0])
 	s.out = out

@@ -257,7 +257,7 @@ func TestNobodyFillsACapture(t *testing.T) {
 	ask := func(account string) {
 		tr := h.Translate("one", account, "req", abi.Facts{})
 		defer tr.Close()
-		tr.SetRoute(&abi.Route{Index: 1})
+		tr.SetRoute(&tr.generation.manifest, &abi.Route{Index: 1})
 		tr.Error(nil, &abi.Error{Kind: abi.Unauthenticated, Msg: "no key"}, 401)
 	}
 	for range 3 {

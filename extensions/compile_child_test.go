@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -32,10 +34,16 @@ func TestMain(m *testing.M) {
 	case err != nil:
 	case as == "compiles":
 		err = guest.CompileModule(os.Stdin, os.Args[len(os.Args)-1], os.Stdout)
+	case as == "is told to end":
+		err = guest.CompileModule(toldToEnd{}, os.Args[len(os.Args)-1], os.Stdout)
 	case as == "refuses":
 		_, err = os.Stdout.WriteString("too baroque")
 	case as == "hangs":
 		time.Sleep(time.Hour)
+	case as == "is killed":
+		if err = signalItself(os.Kill); err == nil {
+			time.Sleep(time.Hour)
+		}
 	case as == "fails":
 		err = errors.New("out of order")
 	}
@@ -44,6 +52,25 @@ func TestMain(m *testing.M) {
 		os.Exit(1)
 	}
 	os.Exit(0)
+}
+
+// signalItself sends a signal to this process.
+func signalItself(s os.Signal) error {
+	p, err := os.FindProcess(os.Getpid())
+	if err != nil {
+		return err
+	}
+	return p.Signal(s)
+}
+
+// toldToEnd is the standard input of a process that a service manager and a terminal tell to end while it reads.
+type toldToEnd struct{}
+
+func (toldToEnd) Read(b []byte) (int, error) {
+	if err := errors.Join(signalItself(syscall.SIGTERM), signalItself(os.Interrupt)); err != nil {
+		return 0, err
+	}
+	return os.Stdin.Read(b)
 }
 
 // compilers makes this test program the compiling process of hosts. started are
@@ -94,6 +121,37 @@ func TestCompilesInAnotherProcess(t *testing.T) {
 	h, _ := openTest(t, o)
 	if _, err := h.Load(t.Context(), module, nil, nil); err != nil || len(started()) != 2 {
 		t.Errorf("damaged: %v, processes %d; want it compiled again", err, started())
+	}
+}
+
+// TestCompilesToTheEnd: a signal for the node and all that it started ends no process that compiles, with which the node can
+// end itself once it has drained.
+func TestCompilesToTheEnd(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("no process is told to end there")
+	}
+	command, started := compilers(t, "is told to end")
+	h, l := openTest(t, Options{CacheDir: t.TempDir(), CompileCommand: command})
+	if _, err := h.Load(t.Context(), newGuest(SlotChat, "1").bytes(t), nil, nil); err != nil || len(started()) != 1 {
+		t.Errorf("%v, processes %d", err, started())
+	}
+	if strings.Contains(l.String(), "compiles modules itself") {
+		t.Error(l)
+	}
+}
+
+// TestCompilerKilled: what was too much for a process that compiles is not done in the node, which would end like it.
+func TestCompilerKilled(t *testing.T) {
+	command, started := compilers(t, "is killed")
+	cache := t.TempDir()
+	h, l := openTest(t, Options{CacheDir: cache, CompileCommand: command})
+	_, err := h.Load(t.Context(), newGuest(SlotChat, "1").bytes(t), nil, nil)
+	refused, ok := errors.AsType[*guest.LoadError](err)
+	if !ok || refused.Stage != "compile" || !strings.Contains(refused.Reason, "killed") || len(started()) != 1 {
+		t.Errorf("%v, processes %d", err, started())
+	}
+	if left, _ := os.ReadDir(cache); len(left) > 0 || strings.Contains(l.String(), "compiles modules itself") {
+		t.Errorf("it was compiled: %v\n%s", left, l)
 	}
 }
 

@@ -1,8 +1,6 @@
 package extensions
 
 import (
-	"reflect"
-
 	"corenode/extensions/guest"
 )
 
@@ -90,7 +88,7 @@ func (h *Host) otherRoutes(sl *slot, w wanted) bool {
 		return false
 	}
 	canary, err := h.manifestOf(sl, w.Canary)
-	return err == nil && !reflect.DeepEqual(active.Routing, canary.Routing)
+	return err == nil && !sameRoutes(&active, &canary)
 }
 
 // sayOtherRoutes logs that a canary ends since otherRoutes is so of it. mu is held.

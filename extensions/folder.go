@@ -240,20 +240,7 @@ func writeFile(path string, content []byte) (err error) {
 	if err = os.Rename(f.Name(), path); err != nil {
 		return err
 	}
-	return syncDir(filepath.Dir(path))
-}
-
-// syncDir makes a rename durable.
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	defer d.Close()
-	if err := d.Sync(); err != nil && !strings.Contains(err.Error(), "not supported") {
-		return err
-	}
-	return nil
+	return syncFolder(filepath.Dir(path))
 }
 
 // privateDir makes a folder that only its owner may read: compiled code in it

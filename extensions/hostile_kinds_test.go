@@ -92,7 +92,7 @@ func billsNatively(t *testing.T, h *Host) {
 func routedFails(t *testing.T, h *Host) {
 	for _, stream := range []bool{false, true} {
 		tr := h.Translate("one", "a", "", abi.Facts{ID: "x"})
-		tr.SetRoute(&abi.Route{})
+		tr.SetRoute(&tr.generation.manifest, &abi.Route{})
 		_, request := tr.Request([]byte("{}"))
 		_, models := tr.Models(nil, []abi.Model{{ID: "m"}}, nil)
 		_, count := tr.Count(nil, 7)

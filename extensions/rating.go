@@ -88,7 +88,7 @@ func (h *Host) quote(g *generation, of caller, in abi.QuoteInput) (abi.Quote, *g
 	defer putScratch(s)
 	s.in = in.Append(s.in[:0])
 	var quoted abi.Quote
-	o, f := h.callHeld(h.slot(SlotBilling), g, abi.OpQuote, of, advance, s, func(o abi.Output) *guest.Fault {
+	o, f := h.call(h.slot(SlotBilling), g, abi.OpQuote, of, advance, s, func(o abi.Output) *guest.Fault {
 		if o.Status == abi.StatusDecline {
 			return nil
 		}
@@ -184,7 +184,7 @@ func (h *Host) charge(g *generation, of caller, in abi.ChargeInput, upper abi.Na
 		return Charge{}, overQuota
 	}
 	var c abi.Charge
-	o, f := h.callHeld(h.slot(SlotBilling), g, abi.OpCharge, of, advance, s, func(o abi.Output) *guest.Fault {
+	o, f := h.call(h.slot(SlotBilling), g, abi.OpCharge, of, advance, s, func(o abi.Output) *guest.Fault {
 		if o.Status == abi.StatusDecline {
 			return nil
 		}

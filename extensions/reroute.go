@@ -23,13 +23,18 @@ func (h *Host) route() {
 	h.routing.Store(&r)
 }
 
+// sameRoutes says whether a route found in one manifest is the same in another.
+func sameRoutes(a, b *guest.Manifest) bool {
+	return a == b || reflect.DeepEqual(&a.Routing, &b.Routing)
+}
+
 // fits says whether the paths of an assignment's modules are free: the active one's
 // of other slots', and a canary has those of the active one. mu is held.
 func (h *Host) fits(sl *slot, a *assignment) error {
 	if !sl.name.isRouted() {
 		return nil
 	}
-	if a.canary != nil && (a.active == nil || !reflect.DeepEqual(a.active.manifest.Routing, a.canary.manifest.Routing)) {
+	if a.canary != nil && (a.active == nil || !sameRoutes(&a.active.manifest, &a.canary.manifest)) {
 		return fmt.Errorf("the canary %s: %w", a.canary.manifest.Ref(), ErrOtherRoutes)
 	}
 	if a.active == nil {

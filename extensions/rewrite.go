@@ -64,7 +64,7 @@ func (h *Host) rewrite(sl *slot, g *generation, request string, in abi.RewriteIn
 	s := takeScratch()
 	defer putScratch(s)
 	s.in = in.Append(s.in[:0])
-	o, f := h.call(sl, g, abi.OpRewrite, caller{in.Account, request, true}, advance, s)
+	o, f := h.call(sl, g, abi.OpRewrite, caller{in.Account, request, true}, advance, s, nil)
 	switch {
 	case f != nil:
 		return nil, overloaded("extensions.Rewrite", f)
@@ -149,7 +149,7 @@ func (f *Filter) text(m *filterMember, in abi.FilterInput) (string, error) {
 	s.in = in.Append(s.in[:0])
 	of := f.of
 	of.begins, m.began = !m.began, true
-	o, fault := f.host.callHeld(m.slot, g, abi.OpFilter, of, advance, s, func(o abi.Output) *guest.Fault { return m.broken(&in, o) })
+	o, fault := f.host.call(m.slot, g, abi.OpFilter, of, advance, s, func(o abi.Output) *guest.Fault { return m.broken(&in, o) })
 	switch {
 	case fault != nil:
 		return "", &abi.Error{Kind: abi.Internal, Op: "extensions.Filter", Msg: "internal error", Err: fault}

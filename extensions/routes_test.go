@@ -269,6 +269,41 @@ func TestRoutedCanary(t *testing.T) {
 	}
 }
 
+// TestRouteOfAnotherVersion: a request whose route was found before another version came to serve does not
+// reach that one, which would read the index as that of another of its routes.
+func TestRouteOfAnotherVersion(t *testing.T) {
+	h, _ := openTest(t, Options{})
+	version := func(name string, reversed bool) []byte {
+		g := routedGuest("one", name, "/a")
+		if reversed {
+			slices.Reverse(g.manifest.Routes)
+		}
+		return g.bytes(t)
+	}
+	served := func(found Routed) bool {
+		tr := h.Translate("one", "a", "", abi.Facts{})
+		defer tr.Close()
+		return tr.SetRoute(found.Manifest, &abi.Route{Index: found.Index})
+	}
+	activate(t, h, version("1", false))
+	first, _ := h.Route([]byte("/a/list"))
+	if !served(first) {
+		t.Error("the version that the route was found in does not serve it")
+	}
+	activate(t, h, version("2", true))
+	if served(first) {
+		t.Error("a version with other routes takes the old one's index")
+	}
+	second, _ := h.Route([]byte("/a/list"))
+	if _, err := h.Canary(mustLoad(t, h, version("3", true)), 100); err != nil || !served(second) {
+		t.Errorf("a canary does not serve the routes that it has, too: %v", err)
+	}
+	activate(t, h, version("4", true))
+	if !served(second) {
+		t.Error("the next version does not serve the routes that it has, too")
+	}
+}
+
 // TestRoutedTranslation: what each operation gives, and that nothing stands in for a
 // module that fails.
 func TestRoutedTranslation(t *testing.T) {
@@ -279,7 +314,7 @@ func TestRoutedTranslation(t *testing.T) {
 	activate(t, h, routedGuest("one", "1", "/a").bytes(t))
 	tr := h.Translate("one", "a", "", abi.Facts{ID: "x"})
 	defer tr.Close()
-	tr.SetRoute(&abi.Route{Index: 1})
+	tr.SetRoute(&tr.generation.manifest, &abi.Route{Index: 1})
 	body, err := tr.Request([]byte("{}"))
 	models, errModels := tr.Models([]byte("before "), []abi.Model{{ID: "m"}}, nil)
 	count, errCount := tr.Count(nil, 7)
@@ -336,7 +371,7 @@ func TestAttackRoutedAnswers(t *testing.T) {
 			activate(t, h, g.bytes(t))
 			for range 10 { // its breaker finds nothing to go back to, and the paths stay
 				tr := h.Translate("one", "a", "", abi.Facts{ID: "x", Stream: c.op == abi.OpEvents})
-				tr.SetRoute(&abi.Route{})
+				tr.SetRoute(&tr.generation.manifest, &abi.Route{})
 				var err error
 				switch c.op {
 				case abi.OpRequest:

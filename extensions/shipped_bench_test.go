@@ -106,11 +106,11 @@ func stream(b *testing.B, h *Host, s Slot) *Translation {
 	}
 	if s == "generate-content" {
 		body = `{"contents":[{"parts":[{"text":"hi"}]}]}`
-		tr.SetRoute(&abi.Route{Index: 1, Params: []abi.Pair{{Name: "model", Value: "core-1.1-mini"}},
+		tr.SetRoute(&tr.generation.manifest, &abi.Route{Index: 1, Params: []abi.Pair{{Name: "model", Value: "core-1.1-mini"}},
 			Query: []abi.Pair{{Name: "alt", Value: "sse"}}})
 	}
 	if s == "ollama" {
-		tr.SetRoute(&abi.Route{})
+		tr.SetRoute(&tr.generation.manifest, &abi.Route{})
 	}
 	if _, err := tr.Request([]byte(body)); err != nil {
 		b.Fatal(err)

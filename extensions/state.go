@@ -90,6 +90,34 @@ func (w wanted) withdraw(denied, usable func(name string) bool, ships bool) want
 	return w.apart()
 }
 
+// changed is what is wanted after an assignment took the place of another. What a
+// verb leaves alone stays wanted, though it may not be in memory, yet or any
+// more. decided: the verb was about what is active.
+func (w wanted) changed(before, a *assignment, decided bool) wanted {
+	if decided || a.active != before.active && !a.missing {
+		w.Active = wantedOf(a.active)
+		if a.active != before.active || before.missing {
+			w.Previous = wantedOf(a.previous)
+		}
+	}
+	if a.canary != before.canary || a.canaryPercent != before.canaryPercent {
+		w.Canary, w.CanaryPercent = wantedOf(a.canary), a.canaryPercent
+	}
+	if a.previous != before.previous {
+		w.Previous = wantedOf(a.previous)
+	}
+	if a.shadow != before.shadow {
+		w.Shadow, w.ShadowPercent = "", 0
+		if a.shadow != nil {
+			w.Shadow, w.ShadowPercent = wantedOf(a.shadow.generation), a.shadow.percent
+		}
+	}
+	if a.shadow == nil && (w.Shadow == w.Active || w.Shadow == w.Canary) { // it was not in memory, or it would have ended
+		w.Shadow, w.ShadowPercent = "", 0
+	}
+	return w
+}
+
 // apart is what is wanted without a canary or shadow that is the active module: earlier versions of
 // the program left such.
 func (w wanted) apart() wanted {

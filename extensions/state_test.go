@@ -376,3 +376,43 @@ func TestANameIsThatOfWhatShips(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestChanged: what a verb has changed is wanted, and what it leaves alone stays wanted though it is not in memory.
+func TestChanged(t *testing.T) {
+	a, b, c := &generation{digest: "a"}, &generation{digest: "b"}, &generation{digest: "c"}
+	ships := &generation{digest: "s", shipped: true}
+	all := wanted{Active: "a", Canary: "b", CanaryPercent: 5, Shadow: "c", ShadowPercent: 7, Previous: "d"}
+	running := assignment{active: a, canary: b, canaryPercent: 5, shadow: &shadow{generation: c, percent: 7}}
+	change := func(of assignment, change func(*assignment)) assignment {
+		change(&of)
+		return of
+	}
+	absent := wanted{Active: "a", Shadow: "c", ShadowPercent: 7, Previous: "d"} // the shadow is not in memory
+	for name, test := range map[string]struct {
+		was           wanted
+		before, after assignment
+		decided       bool
+		want          wanted
+	}{
+		"nothing":              {all, running, running, false, all},
+		"none is in memory":    {all, assignment{missing: true}, assignment{missing: true}, false, all},
+		"one stands in for it": {all, assignment{active: a}, assignment{active: ships, missing: true}, false, all},
+		"the shadow's share": {all, running, change(running, func(a *assignment) { a.shadow = &shadow{generation: c, percent: 8} }), false,
+			wanted{Active: "a", Canary: "b", CanaryPercent: 5, Shadow: "c", ShadowPercent: 8, Previous: "d"}},
+		"no shadow": {all, running, change(running, func(a *assignment) { a.shadow = nil }), false,
+			wanted{Active: "a", Canary: "b", CanaryPercent: 5, Previous: "d"}},
+		"no canary": {all, running, change(running, func(a *assignment) { a.canary, a.canaryPercent = nil, 0 }), false,
+			wanted{Active: "a", Shadow: "c", ShadowPercent: 7, Previous: "d"}},
+		"another serves": {absent, assignment{active: a}, assignment{active: b, previous: a}, true,
+			wanted{Active: "b", Shadow: "c", ShadowPercent: 7, Previous: "a"}},
+		"what stood in is chosen": {wanted{Active: "a", Previous: "d"}, assignment{active: ships, missing: true}, assignment{active: ships}, true,
+			wanted{Active: wantShipped}},
+		"the absent shadow serves": {absent, assignment{active: a}, assignment{active: c, previous: a}, true, wanted{Active: "c", Previous: "a"}},
+		"the absent shadow is a canary": {absent, assignment{active: a}, assignment{active: a, canary: c, canaryPercent: 1}, false,
+			wanted{Active: "a", Canary: "c", CanaryPercent: 1, Previous: "d"}},
+	} {
+		if got := test.was.changed(&test.before, &test.after, test.decided); got != test.want {
+			t.Errorf("%s: %+v, want %+v", name, got, test.want)
+		}
+	}
+}

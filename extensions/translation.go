@@ -29,6 +29,7 @@ type Translation struct {
 	spare  []byte
 	began  bool // a module was called for the request
 	wrote  bool // bytes of the stream have been given out
+	early  bool // nothing of the answer was in them
 	broken bool // what the module wrote breaks the protocol: it is not asked for an error
 
 	captured *capture.Request // nil: nothing is kept of it
@@ -74,20 +75,15 @@ func (t *Translation) Module() string {
 // SetFacts tells what preparing the request found out: model and stream.
 func (t *Translation) SetFacts(f abi.Facts) { t.facts, t.prefix = f, 0 }
 
-// call runs one op on the pinned generation, when the share admits it. The output aliases s.
-func (t *Translation) call(op abi.Op, s *scratch) (abi.Output, *guest.Fault) {
-	return t.callHeld(op, s, nil)
-}
-
-// callHeld is call whose output has to keep a rule.
-func (t *Translation) callHeld(op abi.Op, s *scratch, rule func(abi.Output) *guest.Fault) (abi.Output, *guest.Fault) {
+// call runs one op on the pinned generation, when the share admits it; rule is as in Host.call. The output aliases s.
+func (t *Translation) call(op abi.Op, s *scratch, rule func(abi.Output) *guest.Fault) (abi.Output, *guest.Fault) {
 	advance, ok := t.admit(op)
 	if !ok {
 		return abi.Output{}, overQuota
 	}
 	of := t.of
 	of.begins, t.began = !t.began, true
-	return t.host.callHeld(t.slot, t.generation, op, of, advance, s, rule)
+	return t.host.call(t.slot, t.generation, op, of, advance, s, rule)
 }
 
 // admit waits until the slot's share of the processors admits a call, and takes
@@ -126,23 +122,14 @@ func (t *Translation) useBuiltin() bool {
 	return true
 }
 
-// answerCall runs an op of the answer; rule is as in Host.callHeld. A shipped module's failure is made good
-// by its native build, which reads the same state; a foreign one's is an error.
-func (t *Translation) answerCall(where string, op abi.Op, s *scratch, rule func(abi.Output) *guest.Fault) (abi.Output, error) {
-	o, f := t.callHeld(op, s, rule)
-	if f == nil && o.Status == abi.StatusOK {
-		return o, nil
-	}
-	return t.again(where, op, s, f)
-}
-
-// again is what follows a call that failed with f or, without one, declined.
+// again is what follows a call for the answer that failed with f or, without one, declined. A shipped module's
+// failure is made good by its native build, which reads the same state; a foreign one's is an error.
 func (t *Translation) again(where string, op abi.Op, s *scratch, f *guest.Fault) (abi.Output, error) {
 	t.broken = t.broken || f != nil && f.Cause == guest.CauseProtocol
 	if t.generation.shipped && t.useBuiltin() {
 		t.broken = false // the native build reads the same state and may write the error too
 		var o abi.Output
-		if o, f = t.call(op, s); f == nil && o.Status == abi.StatusOK {
+		if o, f = t.call(op, s, nil); f == nil && o.Status == abi.StatusOK {
 			return o, nil
 		}
 	}
@@ -172,8 +159,12 @@ func (t *Translation) failure(where string, f *guest.Fault) *abi.Error {
 	return e
 }
 
-// SetRoute tells how the request came, before its other calls.
-func (t *Translation) SetRoute(r *abi.Route) { t.route = r }
+// SetRoute tells how the request came, before its other calls: by a route of a manifest. It is false where the
+// generation has other routes, as when it took over since the route was found.
+func (t *Translation) SetRoute(m *guest.Manifest, r *abi.Route) bool {
+	t.route = r
+	return sameRoutes(m, &t.generation.manifest)
+}
 
 // Models appends what answers a route of op models. The error is an *abi.Error:
 // InvalidRequest or ModelNotFound is what the module says to the client.
@@ -193,7 +184,7 @@ func (t *Translation) whole(where string, dst []byte, op abi.Op, in func([]byte)
 	defer putScratch(s)
 	s.in = in(s.in[:0])
 	t.captured.Add(op, in)
-	o, f := t.call(op, s)
+	o, f := t.call(op, s, nil)
 	switch {
 	case f != nil && f.Cause == guest.CauseOverloaded:
 		return dst, overloaded(where, f)

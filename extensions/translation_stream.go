@@ -52,18 +52,17 @@ func (t *Translation) groupCall(in, dst []byte, end bool, advance time.Duration)
 	s := takeScratch()
 	defer putScratch(s)
 	s.in = append(s.in, in...)
-	var w abi.Written
-	o, f := t.host.callHeld(t.slot, t.generation, abi.OpEvents, t.of, advance, s, func(o abi.Output) *guest.Fault {
+	o, f := t.host.call(t.slot, t.generation, abi.OpEvents, t.of, advance, s, func(o abi.Output) *guest.Fault {
 		if o.Status != abi.StatusOK {
 			return nil
 		}
-		w, _ = abi.ParseWritten(o.Payload) // CheckOutput decoded it before
+		w, _ := abi.ParseWritten(o.Payload) // CheckOutput decoded it before
 		return t.silent(w, end)
 	})
 	if f != nil || o.Status != abi.StatusOK {
 		return t.groupAgain(in, dst, f)
 	}
-	return t.written(dst, w), nil
+	return t.written(dst, o), nil
 }
 
 // direct is the call of nearly all event groups: it takes the result out of the
@@ -72,14 +71,15 @@ func (t *Translation) groupCall(in, dst []byte, end bool, advance time.Duration)
 func (t *Translation) direct(in, dst []byte, end bool, advance time.Duration) (out []byte, ok bool, f *guest.Fault) {
 	g := t.generation
 	f = g.pool.Call(abi.OpEvents, t.of.account, in, advance, func(frame []byte) *guest.Fault {
-		if frame[0] != byte(abi.StatusOK) {
+		o, _ := abi.ParseOutput(frame) // its output was checked
+		if o.Status != abi.StatusOK {
 			return nil
 		}
-		w, _ := abi.ParseWritten(frame[abi.OutputHeader:]) // its output was checked
+		w, _ := abi.ParseWritten(o.Payload)
 		if f := t.silent(w, end); f != nil {
 			return f
 		}
-		dst, ok = t.written(dst, w), true
+		dst, ok = t.written(dst, o), true
 		return nil
 	})
 	switch {
@@ -116,12 +116,16 @@ func (t *Translation) groupAgain(in, dst []byte, f *guest.Fault) ([]byte, error)
 	if err != nil {
 		return dst, err
 	}
-	w, _ := abi.ParseWritten(o.Payload)
-	return t.written(dst, w), nil
+	return t.written(dst, o), nil
 }
 
+// Early says whether nothing of the answer was in what Events gave so far.
+func (t *Translation) Early() bool { return t.early }
+
 // written takes over the result of an event group.
-func (t *Translation) written(dst []byte, w abi.Written) []byte {
+func (t *Translation) written(dst []byte, o abi.Output) []byte {
+	w, _ := abi.ParseWritten(o.Payload)
+	t.early = o.Early()
 	if !bytes.Equal(w.State, t.state) {
 		if len(w.State) != len(t.state) || t.prefix == 0 {
 			t.prefix = 0

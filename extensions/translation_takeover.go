@@ -65,11 +65,12 @@ func (t *Translation) replay(dst []byte) (out []byte, ok bool) {
 	var w abi.Written
 	if len(t.answer.frames) > 0 {
 		s.in = t.builtinInput().Append(s.in[:0])
-		o, f := t.host.call(t.slot, t.slot.builtin, abi.OpEvents, t.of, 0, s)
+		o, f := t.host.call(t.slot, t.slot.builtin, abi.OpEvents, t.of, 0, s, nil)
 		if f != nil || o.Status != abi.StatusOK {
 			return dst, false
 		}
 		w, _ = abi.ParseWritten(o.Payload) // CheckOutput decoded it before
+		t.early = o.Early()
 	}
 	t.useBuiltin()
 	t.kept, t.state, t.prefix, t.broken = t.spare, append(t.state[:0], w.State...), 0, false

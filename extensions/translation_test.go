@@ -232,7 +232,7 @@ func TestDeclinesOfLaterCalls(t *testing.T) {
 	ask := func(h *Host, slot Slot, op abi.Op) error {
 		tr := h.Translate(slot, "a", "", abi.Facts{})
 		defer tr.Close()
-		tr.SetRoute(&abi.Route{})
+		tr.SetRoute(&tr.generation.manifest, &abi.Route{})
 		if _, err := tr.Request([]byte("{}")); err != nil {
 			t.Fatal(err)
 		}
@@ -308,6 +308,49 @@ func TestShippedFallsBack(t *testing.T) {
 	}
 	if len(r.events) != 1 || string(r.events[0].Kept) != "kept wasm" {
 		t.Errorf("the native build got %+v", r.events)
+	}
+}
+
+// TestEarlyIsOfTheLastGroup: that nothing of the answer is written yet is known of a module, of a native build, and of
+// what goes on in one.
+func TestEarlyIsOfTheLastGroup(t *testing.T) {
+	marked := func(early bool) []byte {
+		frame := okFrame(abi.Written{Bytes: []byte("data: {}\n\n")}.Append(nil))
+		if early {
+			abi.MarkEarly(frame, 0)
+		}
+		return frame
+	}
+	for _, early := range []bool{true, false} {
+		r := &recorder{answer: func(op abi.Op) []byte {
+			if op == abi.OpEvents {
+				return marked(early)
+			}
+			return nil
+		}}
+		g, failing := newGuest(SlotChat, "1"), newGuest(SlotChat, "2")
+		g.answers, failing.answers = chatAnswers("wasm"), chatAnswers("wasm")
+		g.raw[abi.OpEvents] = marked(early)
+		delete(failing.answers, abi.OpEvents) // a fault
+		hosts := map[string]*Host{"a native build": openNative(t, false, r)}
+		for name, wasm := range map[string][]byte{"a module": g.bytes(t), "a module that fails": failing.bytes(t)} {
+			hosts[name], _ = openWith(t, Options{}, []shippedModule{{slot: SlotChat, name: "chat", native: r.handle, nativeAs: "builtin:chat",
+				digest: digestOf(wasm), wasm: func() ([]byte, error) { return wasm, nil }}})
+		}
+		for name, h := range hosts {
+			tr := h.Translate(SlotChat, "a", "", abi.Facts{Stream: true})
+			if _, err := tr.Request([]byte("{}")); err != nil {
+				t.Fatal(err)
+			}
+			if out, err := tr.Events(nil, answerEvents()[:1]); err != nil || string(out) != "data: {}\n\n" || tr.Early() != early {
+				t.Errorf("%s: %q, %v, early %t, want %t", name, out, err, tr.Early(), early)
+			}
+			if fell := len(r.events) > 0; fell != (name != "a module") {
+				t.Errorf("%s: the native build was asked: %t", name, fell)
+			}
+			r.events = nil
+			tr.Close()
+		}
 	}
 }
 

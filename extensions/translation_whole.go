@@ -20,13 +20,13 @@ func (t *Translation) Request(body []byte) (native []byte, err error) {
 	in := abi.RequestInput{Facts: t.facts, Route: t.route, Body: body}
 	s.in = in.Append(s.in[:0])
 	t.captured.Add(abi.OpRequest, in.Append)
-	o, f := t.call(abi.OpRequest, s)
+	o, f := t.call(abi.OpRequest, s, nil)
 	if f != nil && f.Cause == guest.CauseOverloaded && f != overQuota {
 		return nil, overloaded("extensions.Request", f)
 	}
 	foreign := f == overQuota && (!t.generation.shipped || t.slot.builtin == nil)
 	if (f != nil || o.Status == abi.StatusDecline) && t.useBuiltin() {
-		o, f = t.call(abi.OpRequest, s)
+		o, f = t.call(abi.OpRequest, s, nil)
 	}
 	switch {
 	case foreign && (f != nil || o.Status != abi.StatusOK):
@@ -52,14 +52,14 @@ func (t *Translation) Response(dst []byte, events []abi.Event) ([]byte, error) {
 	in := abi.ResponseInput{Facts: t.facts, Kept: t.kept, Events: whole.frames}
 	s.in = in.Append(s.in[:0])
 	t.captured.Add(abi.OpResponse, in.Append)
-	o, f := t.call(abi.OpResponse, s)
+	o, f := t.call(abi.OpResponse, s, nil)
 	if f == nil && o.Status == abi.StatusOK {
 		return append(dst, o.Payload...), nil
 	}
 	if !t.generation.shipped && t.spared && t.useBuiltin() {
 		in.Kept, t.kept = t.spare, t.spare
 		s.in = in.Append(s.in[:0])
-		if o, f = t.call(abi.OpResponse, s); f == nil && o.Status == abi.StatusOK {
+		if o, f = t.call(abi.OpResponse, s, nil); f == nil && o.Status == abi.StatusOK {
 			return append(dst, o.Payload...), nil
 		}
 	}
@@ -85,7 +85,12 @@ func (t *Translation) Error(dst []byte, e *abi.Error, status int) []byte {
 	defer putScratch(s)
 	if !t.broken {
 		s.in = t.generation.manifest.Record(abi.OpError, in.Append(s.in[:0]))
-		if o, err := t.answerCall("extensions.Error", abi.OpError, s, t.misfit); err == nil {
+		var err error
+		o, f := t.call(abi.OpError, s, t.misfit)
+		if f != nil || o.Status != abi.StatusOK {
+			o, err = t.again("extensions.Error", abi.OpError, s, f)
+		}
+		if err == nil {
 			return append(dst, o.Payload...)
 		}
 	}

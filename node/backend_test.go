@@ -18,7 +18,7 @@ func TestLoadOfAModel(t *testing.T) {
 	for _, m := range treeModels(n.catalog, n.kept, n.cfg.Limits.QueueRequestsMax) {
 		var l abi.Counters
 		if m.Load(&l); l.ModelQueued != 0 || l.ModelQueuedMax != 77 || l.ModelWaitMS != 0 || l.ModelPagesUsed != 0 {
-			t.Errorf("model %v at rest: %+v", m.IDs, l)
+			t.Errorf("model %v at rest: %+v", m.ID, l)
 		}
 	}
 	_, _, done, err := openStream(t.Context(), base, key, 3000)

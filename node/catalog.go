@@ -231,7 +231,8 @@ func engineOptions(cfg *config.Config, id string, observer engine.Observer) (eng
 			QueueTimeout: cfg.Limits.QueueTimeout,
 			PauseAfter:   cfg.Limits.SlowReaderPause, CancelAfter: cfg.Limits.SlowReaderCancel,
 		},
-		Draft: m.Speculation == config.SpeculationAuto, StepTime: m.StepTime,
+		ThinkingMax: m.ThinkingMax,
+		Draft:       m.Speculation == config.SpeculationAuto, StepTime: m.StepTime,
 		Threads: m.Threads, PackDir: packDir(cfg), Observer: observer,
 	}
 	if o.Kind != engine.CUDA { // which asks its device
@@ -242,7 +243,7 @@ func engineOptions(cfg *config.Config, id string, observer engine.Observer) (eng
 			return o, fmt.Errorf("model %s: no file is embedded for this id; set models.%s.path", id, id)
 		}
 		o.Template, o.Defaults = template.Builtin, embeddedSampling
-		o.ContextLength = cmp.Or(o.ContextLength, embedded.ContextLength)
+		o.ContextLength, o.ThinkingMax = cmp.Or(o.ContextLength, embedded.ContextLength), cmp.Or(o.ThinkingMax, embedded.ThinkingMax)
 	} else if info, err := os.Stat(m.Path); err == nil {
 		o.Created = info.ModTime().Unix()
 	}

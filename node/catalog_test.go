@@ -98,3 +98,20 @@ func TestTemplateSchema(t *testing.T) {
 		}
 	}
 }
+
+// TestThinkingMax: the embedded models do not think for ever, others only where the config says so.
+func TestThinkingMax(t *testing.T) {
+	for _, c := range []struct {
+		path       string
+		says, want int
+	}{{"", 0, embedded.ThinkingMax}, {"", 80, 80}, {"model.gguf", 0, 0}, {"model.gguf", 80, 80}} {
+		cfg := config.Default()
+		m := cfg.Models["core-1.1"]
+		m.Path, m.ThinkingMax = c.path, c.says
+		cfg.Models["core-1.1"] = m
+		o, err := engineOptions(cfg, "core-1.1", nil)
+		if err != nil || o.ThinkingMax != c.want {
+			t.Errorf("%+v: %d tokens (err %v)", c, o.ThinkingMax, err)
+		}
+	}
+}

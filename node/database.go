@@ -28,18 +28,31 @@ const joinMax = 20 * time.Second
 // openStore opens where the node keeps its rows: a database that nodes share, or the data
 // folder. Either way the folder is this node's alone until it closes.
 func (n *node) openStore() error {
+	open := n.openDatabase
 	if n.cfg.Store.URL == "" {
-		if err := wantNoCluster(n.cfg.DataDir); err != nil {
-			return err
-		}
-		s, err := sqlite.Open(n.cfg.DataDir)
-		if err != nil {
-			return err
-		}
-		n.store = s
-		n.onClose(slog.LevelError, "close the store", s.Close)
-		return nil
+		open = n.openFolder
 	}
+	err := open()
+	if errors.Is(err, store.ErrLocked) {
+		return fmt.Errorf("%w: stop it, or name another folder with --data-dir", err)
+	}
+	return err
+}
+
+func (n *node) openFolder() error {
+	if err := wantNoCluster(n.cfg.DataDir); err != nil {
+		return err
+	}
+	s, err := sqlite.Open(n.cfg.DataDir)
+	if err != nil {
+		return err
+	}
+	n.store = s
+	n.onClose(slog.LevelError, "close the store", s.Close)
+	return nil
+}
+
+func (n *node) openDatabase() error {
 	lock, err := store.LockFolder(n.cfg.DataDir)
 	if err != nil {
 		return err
@@ -53,6 +66,7 @@ func (n *node) openStore() error {
 	if err != nil {
 		return err
 	}
+	n.narrow("store.password_file", n.cfg.Store.PasswordFile)
 	password := postgres.PasswordOf("store.password_file", n.cfg.Store.PasswordFile)
 	s, err := postgres.Open(postgres.Config{URL: n.cfg.Store.URL, Password: password, Node: id, Lease: n.lease})
 	if err != nil {
@@ -198,11 +212,19 @@ func (d *database) sayPrices(cfg *config.Config) {
 	d.say(func(p *store.Presence) { p.PricesDigest = digest(prices(cfg)) })
 }
 
+// meetNodes has the tree follow what other nodes change, tells them what this one serves, and waits until they know it.
+func (n *node) meetNodes() error {
+	if n.database == nil {
+		return nil
+	}
+	n.database.Handle(store.TopicAccount, n.followed)
+	n.sayModels()
+	n.database.await()
+	return nil
+}
+
 // sayModels says what is served, and where.
 func (n *node) sayModels() {
-	if n.database == nil {
-		return
-	}
 	type served struct {
 		ID                       string
 		ContextLength, OutputMax int

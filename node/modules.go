@@ -1,6 +1,7 @@
 package main
 
 import (
+	"log/slog"
 	"runtime/debug"
 
 	"corenode/actors/tree"
@@ -15,26 +16,28 @@ import (
 
 // openModules starts the extension host. The built-in translators and tariff
 // serve at once; the shipped modules and the operator's take over as they are ready,
-// once after is closed: what a crash left open is settled by modules of its own.
-func (n *node) openModules(after <-chan struct{}) (*extensions.Host, error) {
+// once settled is closed: what a crash left open is settled by modules of its own.
+func (n *node) openModules() (err error) {
 	c := n.cfg.Modules
 	o := extensions.Options{
-		Dir: n.modulesDir(), After: after, CacheDir: c.CacheDir, CompileCommand: n.compile,
+		Dir: n.modulesDir(), After: n.settled, CacheDir: c.CacheDir, CompileCommand: n.compile,
 		TrustedKeys: c.Keys(), Denied: c.Denials(), AllowUnsigned: c.AllowUnsigned, AdmissionFailOpen: c.AdmissionFailOpen,
 		PoolMax: c.InstancesMax, CPUShare: c.CPUShare, CanaryFactor: c.CanaryFactor, CanaryCallsMin: c.CanaryCallsMin,
 		Log: n.log,
 	}
 	if n.commons != nil {
-		var err error
 		if o.State, o.Number, err = n.commons.prepare(); err != nil {
-			return nil, err
+			return err
 		}
 		o.Keep = func(before int64, text []byte) (int64, error) {
 			return n.commons.store.SetCommon(store.CommonRollout, before, text)
 		}
 	}
 	o.Prices = n.listed()
-	return extensions.Open(o)
+	if n.modules, err = extensions.Open(o); err == nil {
+		n.onClose(slog.LevelWarn, "close the modules", n.modules.Close)
+	}
+	return err
 }
 
 // giveBackMemory returns to the system what loading modules took: compiling

@@ -51,7 +51,9 @@ type node struct {
 	tracer      *trace.Tracer // nil without traces
 	keys        *server.Keyring
 	keyFile     string
-	token       string // of its admin listener. Owned by the reloader, once the node is open
+	token       string        // of its admin listener. Owned by the reloader, once the node is open
+	secret      []byte        // of the store
+	settled     chan struct{} // closed when what was there before the start is settled
 	// certificates of the two listeners; nil is plain.
 	certificates struct{ public, admin *server.Certificate }
 
@@ -109,7 +111,7 @@ func openWith(cfg *config.Config, log *slog.Logger, compile []string, with stand
 		with.system = os.DirFS("/")
 	}
 	n := &node{cfg: cfg, drainAsked: make(chan struct{}), stopped: make(chan struct{}), failed: make(chan error, 4),
-		log: log, compile: compile, standIns: with, trails: trail.NewLog(trailBytes)}
+		settled: make(chan struct{}), log: log, compile: compile, standIns: with, trails: trail.NewLog(trailBytes)}
 	if err := n.open(); err != nil {
 		n.close()
 		return nil, err
@@ -165,16 +167,24 @@ func bindError(key string, err error) error {
 	return fmt.Errorf("%s: %w", key, err)
 }
 
-func (n *node) open() (err error) {
+func (n *node) open() error {
 	keepPrivate()
 	if err := os.MkdirAll(n.cfg.DataDir, 0o700); err != nil {
 		return err
 	}
-	if err := n.openStore(); errors.Is(err, store.ErrLocked) {
-		return fmt.Errorf("%w: stop it, or name another folder with --data-dir", err)
-	} else if err != nil {
-		return err
+	for _, step := range []func() error{
+		n.openStore, n.listen, n.firstStart, n.followAccounts, n.openSpill, n.openModules, n.settleFormer, n.openCatalog,
+		n.startTree, n.openServer, n.meetNodes,
+	} {
+		if err := step(); err != nil {
+			return err
+		}
 	}
+	return nil
+}
+
+// listen takes both ports before anything that takes long.
+func (n *node) listen() (err error) {
 	if n.public, err = bind("listen", n.cfg.Listen); err != nil {
 		return err
 	}
@@ -183,53 +193,6 @@ func (n *node) open() (err error) {
 		return err
 	}
 	n.closers = append(n.closers, func() { n.admin.Close() })
-	if err := n.firstStart(); err != nil {
-		return err
-	}
-	if err := n.followAccounts(); err != nil {
-		return err
-	}
-	if n.spill, err = store.OpenSpill(n.cfg.DataDir, int64(n.cfg.Ledger.SpillBytes)); err != nil {
-		return err
-	}
-	n.closers = append(n.closers, func() { n.spill.Close() }) // its rows are synced one by one
-	settled := make(chan struct{})
-	if n.modules, err = n.openModules(settled); err != nil {
-		return err
-	}
-	n.onClose(slog.LevelWarn, "close the modules", n.modules.Close)
-	if err := n.replaySpilled(); err != nil {
-		return err
-	}
-	if err := n.settleCrashed(); err != nil {
-		return err
-	}
-	close(settled)
-	n.followCommons()
-	secret, err := n.store.Secret("node")
-	if err != nil {
-		return err
-	}
-	boundHeap()
-	if n.catalog, err = openModels(n.cfg, secret, observer{n}, n.log, n.adjusted); err != nil {
-		return err
-	}
-	n.closers = append(n.closers, n.catalog.close)
-	if err := errors.Join(n.openPeers(), n.openReplicated()); err != nil {
-		return err
-	}
-	n.kept = newKept(n.cfg.DataDir, int64(n.cfg.Cache.Keep), n.log)
-	n.cleanFormer()
-	if n.tree, err = n.startTree(secret); err != nil {
-		return err
-	}
-	n.closers = append(n.closers, n.tree.Stop)
-	if err := n.openServer(secret); err != nil || n.database == nil {
-		return err
-	}
-	n.database.Handle(store.TopicAccount, n.followed)
-	n.sayModels()
-	n.database.await()
 	return nil
 }
 
@@ -241,6 +204,35 @@ func (n *node) firstStart() (err error) {
 		n.log.Warn("default.key was there, and the database is new: it may be the key of another one and has a new name", "file", aside)
 	}
 	return err
+}
+
+func (n *node) openSpill() (err error) {
+	if n.spill, err = store.OpenSpill(n.cfg.DataDir, int64(n.cfg.Ledger.SpillBytes)); err != nil {
+		return err
+	}
+	n.closers = append(n.closers, func() { n.spill.Close() }) // its rows are synced one by one
+	if err := n.spill.Sparse(); err != nil {
+		n.log.Warn("the spill journal may lack room on the disk", "error", err.Error())
+	}
+	return nil
+}
+
+// openCatalog opens the models, and lets other nodes in on those that they share.
+func (n *node) openCatalog() (err error) {
+	if n.secret, err = n.store.Secret("node"); err != nil {
+		return err
+	}
+	boundHeap()
+	if n.catalog, err = openModels(n.cfg, n.secret, observer{n}, n.log, n.adjusted); err != nil {
+		return err
+	}
+	n.closers = append(n.closers, n.catalog.close)
+	if err := errors.Join(n.openPeers(), n.openReplicated()); err != nil {
+		return err
+	}
+	n.kept = newKept(n.cfg.DataDir, int64(n.cfg.Cache.Keep), n.log)
+	n.cleanFormer()
+	return nil
 }
 
 // cleanFormer removes what models left that this node does not compute any more. All that are configured
@@ -264,15 +256,15 @@ func (n *node) followed(ids []string) error {
 	return err
 }
 
-func (n *node) startTree(secret []byte) (*tree.Tree, error) {
+func (n *node) startTree() (err error) {
 	l := n.cfg.Limits
 	rows := ledger.Store(n.store)
 	if n.rows != nil {
 		rows = n.rows(rows)
 	}
 	cluster, _ := n.store.(store.Cluster)
-	return tree.Start(tree.Config{
-		Secret: secret, Lease: n.lease, ClockOff: n.clock,
+	n.tree, err = tree.Start(tree.Config{
+		Secret: n.secret, Lease: n.lease, ClockOff: n.clock,
 		AccountSessionsMax: l.SessionsPerAccount, AccountPinnedBytesMax: int64(l.PinnedBytesPerAccount),
 		SessionIdleMax: l.SessionIdle, CountCached: l.CountCachedInput,
 		Ledger: ledger.Config{Spill: n.spill, Rejects: store.Rejects, SlowAfter: n.slow},
@@ -281,9 +273,13 @@ func (n *node) startTree(secret []byte) (*tree.Tree, error) {
 		Billing: billing{n.modules}, Policy: n.modules, Logger: n.log,
 		Fatal: func(actor string, reason any) { n.failed <- fmt.Errorf("actor %s: %v", actor, reason) },
 	})
+	if err == nil {
+		n.closers = append(n.closers, n.tree.Stop)
+	}
+	return err
 }
 
-func (n *node) openServer(secret []byte) error {
+func (n *node) openServer() error {
 	if err := n.openCertificates(); err != nil {
 		return err
 	}
@@ -328,7 +324,7 @@ func (n *node) openServer(secret []byte) error {
 		NameServedModel: n.cfg.Modules.NameServedModel, Certificate: n.certificates.public, AdminCertificate: n.certificates.admin,
 	}, server.Deps{
 		Backend: backend{n.tree, n.database}, Translators: translators{n.modules}, Policies: policies{n.modules}, Catalog: n.catalog,
-		Keys: n.keys, Secret: secret,
+		Keys: n.keys, Secret: n.secret,
 		Ready: n.ready, Notes: n.differences, Admin: api, Console: n.console,
 		Metrics: n.writeMetrics, Load: load, DebugState: func() any { return n.tree.Inspect() },
 		StartDrain: n.Drain, Tracer: n.tracer, Audit: n.audit, Log: n.log,
@@ -344,7 +340,7 @@ func (n *node) openServer(secret []byte) error {
 func (n *node) announce() (withdraw func(), err error) {
 	n.token = operators.NewToken()
 	if n.cfg.Admin.TokenFile != "" {
-		if n.token, err = admin.ReadToken(n.cfg.Admin.TokenFile); err != nil {
+		if n.token, err = n.readToken(n.cfg.Admin.TokenFile); err != nil {
 			return nil, fmt.Errorf("admin.token_file: %w", err)
 		}
 	}
@@ -357,6 +353,19 @@ func (n *node) announce() (withdraw func(), err error) {
 	}
 	withdrawAPI, err := admin.AnnounceAPI(n.cfg.DataDir, n.base(admin.Reachable(n.public.Addr().String())))
 	return func() { withdrawAdmin(); withdrawAPI() }, err
+}
+
+// readToken reads the node's own token from its file.
+func (n *node) readToken(file string) (string, error) {
+	n.narrow("admin.token_file", file)
+	return admin.ReadToken(file)
+}
+
+// narrow makes a secret's file private again that a volume has opened to its group.
+func (n *node) narrow(key, file string) {
+	if store.Narrow(file) {
+		n.log.Warn("the file of a secret was open to its group, and is private again", "key", key, "file", file)
+	}
 }
 
 // audit keeps a call of the admin listener's own paths, or a form of the console.

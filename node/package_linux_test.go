@@ -1,8 +1,10 @@
 package main
 
 import (
+	"archive/tar"
 	"bytes"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,6 +15,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"corenode/node/config"
 )
 
 // TestPackage installs each package in a folder, runs what it installed and removes it.
@@ -53,13 +57,14 @@ func installsAndRuns(t *testing.T, deb string, by []string) {
 	command(t, "dpkg", "--root="+root, "--log=", "--force-architecture", "-i", deb)
 	installed := filepath.Join(root, "usr/bin/corenode")
 	for _, file := range []string{"usr/lib/systemd/system/corenode.service", "etc/corenode/corenode.yaml",
-		"usr/share/bash-completion/completions/corenode"} {
+		"usr/share/doc/corenode/corenode.yaml", "usr/share/bash-completion/completions/corenode"} {
 		if info, err := os.Stat(filepath.Join(root, file)); err != nil || info.Size() == 0 {
 			t.Errorf("%s: %v", file, err)
 		}
 	}
 	runsAndStops(t, append(by, installed), filepath.Join(root, "etc/corenode/corenode.yaml"))
 	packedAgain(t, deb, installed)
+	upgrades(t, root, deb, installed)
 	command(t, "dpkg", "--root="+root, "--log=", "--purge", strings.TrimSpace(command(t, "dpkg-query", "--admindir="+filepath.Join(root, "var/lib/dpkg"), "-W", "-f", "${binary:Package}")))
 	if left, _ := filepath.Glob(filepath.Join(root, "*", "*", "corenode*")); len(left) > 0 {
 		t.Errorf("left behind: %v", left)
@@ -101,42 +106,148 @@ func runsAndStops(t *testing.T, program []string, file string) {
 	}
 }
 
-// packedAgain shows that the same program gives the same package.
+// packedAgain shows that the same program gives the same package, whatever folders take on the disk on which it is packed.
 func packedAgain(t *testing.T, deb, program string) {
 	t.Helper()
 	version := strings.TrimSpace(command(t, "dpkg-deb", "-f", deb, "Version"))
 	dated := command(t, "dpkg-deb", "--fsys-tarfile", deb)
-	again := filepath.Join(t.TempDir(), "again.deb")
+	if command(t, "dpkg-deb", "--fsys-tarfile", pack(t, deb, program, version, hostProgram(deb))) != dated {
+		t.Error("the same program and date give another package")
+	}
+	var size int64
+	for files := tar.NewReader(strings.NewReader(dated)); ; {
+		file, err := files.Next()
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if file.Typeflag == tar.TypeReg {
+			size += file.Size
+		}
+	}
+	if said := strings.TrimSpace(command(t, "dpkg-deb", "-f", deb, "Installed-Size")); said != fmt.Sprint((size+1023)/1024) {
+		t.Errorf("it says that it takes %s KiB, and its files have %d bytes", said, size)
+	}
+}
+
+// hostProgram is the program of a package for this machine: the package may be another processor's.
+func hostProgram(deb string) string { return filepath.Join(filepath.Dir(deb), "corenode") }
+
+// pack packs a program as another version of deb, with what host prints.
+func pack(t *testing.T, deb, program, version, host string) (packed string) {
+	t.Helper()
+	packed = filepath.Join(t.TempDir(), "packed.deb")
 	arch := strings.TrimSpace(command(t, "dpkg-deb", "-f", deb, "Architecture"))
-	pack := exec.Command("deploy/deb.sh", program, arch, version, again)
+	run := exec.Command("deploy/deb.sh", program, arch, version, packed)
 	info, err := os.Stat(program)
 	if err != nil {
 		t.Fatal(err)
 	}
-	pack.Env = append(os.Environ(), fmt.Sprint("SOURCE_DATE_EPOCH=", info.ModTime().Unix()), "DEB_LEVEL=0", // what is in it counts
-		"HOST_PROGRAM="+filepath.Join(filepath.Dir(deb), "corenode")) // the other may be another processor's
-	if out, err := pack.CombinedOutput(); err != nil {
+	run.Env = append(os.Environ(), fmt.Sprint("SOURCE_DATE_EPOCH=", info.ModTime().Unix()), "DEB_LEVEL=0", // what is in it counts
+		"HOST_PROGRAM="+host)
+	if out, err := run.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	if command(t, "dpkg-deb", "--fsys-tarfile", again) != dated {
-		t.Error("the same program and date give another package")
+	return packed
+}
+
+// upgrades installs a release that knows one key more, with nobody to ask, over a configuration that the operator has changed.
+func upgrades(t *testing.T, root, deb, program string) {
+	t.Helper()
+	file := filepath.Join(root, "etc/corenode/corenode.yaml")
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text = append(text, "log: {level: warn}\n"...)
+	if err := os.WriteFile(file, text, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	host := filepath.Join(t.TempDir(), "host")
+	script := "#!/bin/sh\n'" + hostProgram(deb) + "' \"$@\" && echo '# a key more'\n"
+	if err := os.WriteFile(host, []byte(script), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	next := pack(t, deb, program, strings.TrimSpace(command(t, "dpkg-deb", "-f", deb, "Version"))+".1", host)
+	command(t, "dpkg", "--root="+root, "--log=", "--force-architecture", "-i", next)
+	if after, err := os.ReadFile(file); err != nil || !bytes.Equal(after, text) {
+		t.Errorf("%v, the configuration after an upgrade:\n%s", err, after)
 	}
 }
 
-// TestContainerfile: the image runs as nobody in particular, and its health check is a command that
-// the program has. What a file may say is set by no variable, which would win against it: the folder alone is, for the volume.
+// TestPackagedConfiguration: the configuration of the package says which folder the unit gives to the node, so commands that read it look
+// at that node; the unit's command says nothing that the file does not.
+func TestPackagedConfiguration(t *testing.T) {
+	unit, err := os.ReadFile("deploy/corenode.service")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg, err := config.Load(config.Sources{File: "deploy/corenode.yaml"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	state := regexp.MustCompile(`(?m)^StateDirectory=(.+)$`).FindSubmatch(unit)
+	if state == nil || cfg.DataDir != "/var/lib/"+string(state[1]) {
+		t.Errorf("the configuration has the folder %s, the unit %q", cfg.DataDir, state)
+	}
+	for _, want := range []string{"ExecStart=/usr/bin/corenode serve", "ExecReload=/usr/bin/corenode reload"} {
+		if want += " --config /etc/corenode/corenode.yaml\n"; !bytes.Contains(unit, []byte("\n"+want)) {
+			t.Errorf("the unit does not say %s, so the folder is not that of the configuration alone", want)
+		}
+	}
+}
+
+// TestContainerfile: the image runs as nobody in particular, and its health check asks whether the node is alive: who kills what
+// is unhealthy would kill all nodes of a database that does not answer. Whatever the command, a node in it is reached from
+// outside, unless a file that is mounted says otherwise.
 func TestContainerfile(t *testing.T) {
 	text, err := os.ReadFile("deploy/Containerfile")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{`(?m)^FROM scratch$`, `(?m)^USER [1-9]\d*:[1-9]\d*$`, `(?m)^HEALTHCHECK .*CMD \["/corenode", "health"\]$`,
-		`(?m)^ENTRYPOINT \["/corenode"\]$`, `(?m)^CMD \["serve", "--listen", ":8080"\]$`} {
+	for _, want := range []string{`(?m)^FROM scratch$`, `(?m)^USER [1-9]\d*:[1-9]\d*$`, `(?m)^HEALTHCHECK .*CMD \["/corenode", "health", "--live"\]$`,
+		`(?m)^ENTRYPOINT \["/corenode"\]$`, `(?m)^CMD \["serve"\]$`} {
 		if !regexp.MustCompile(want).Match(text) {
 			t.Errorf("the Containerfile has no line %s", want)
 		}
 	}
-	if set := regexp.MustCompile(`CORENODE_\w+`).FindAllString(string(text), -1); !slices.Equal(set, []string{"CORENODE_DATA_DIR"}) {
-		t.Errorf("the image sets %v: a variable wins against a file that is mounted", set)
+	var environment []string
+	for _, line := range regexp.MustCompile(`(?m)^ENV (.*)$`).FindAllStringSubmatch(string(text), -1) {
+		environment = append(environment, strings.Fields(line[1])...)
+	}
+	file := filepath.Join(t.TempDir(), "corenode.yaml")
+	if err := os.WriteFile(file, []byte("listen: 127.0.0.1:9\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for want, from := range map[string]config.Sources{
+		":8080":       {Models: []string{"q=/models/q.gguf"}},
+		"127.0.0.1:9": {File: file},
+		"127.0.0.1:7": {Flags: map[string]string{"listen": "127.0.0.1:7"}},
+	} {
+		from.Environment = environment
+		c, err := config.Load(from)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c.Listen != want || c.DataDir != "/data" {
+			t.Errorf("%+v: listens at %s, with its data in %s; want %s, /data", from, c.Listen, c.DataDir, want)
+		}
+	}
+	grace := int((config.Default().Limits.DrainTimeout + 30*time.Second).Seconds())
+	for _, run := range regexp.MustCompile(`(?m)^.*podman run .*$`).FindAllString(string(text), -1) {
+		if !strings.Contains(run, fmt.Sprint(" --stop-timeout ", grace, " ")) {
+			t.Errorf("%s: it is killed before it has drained, want --stop-timeout %d", run, grace)
+		}
+	}
+	page, err := os.ReadFile("OPERATING.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"--stop-timeout", "terminationGracePeriodSeconds:"} {
+		if !strings.Contains(string(page), fmt.Sprint("`", want, " ", grace, "`")) {
+			t.Errorf("the page does not say %s %d", want, grace)
+		}
 	}
 }

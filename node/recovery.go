@@ -20,6 +20,20 @@ const replayBatch = 256
 // damageSaid is how many bytes of damaged rows a log line has.
 const damageSaid = 16 << 10
 
+// settleFormer settles what processes before this one left: rows in the spill journal, and open requests. Loaded modules serve
+// only then.
+func (n *node) settleFormer() error {
+	if err := n.replaySpilled(); err != nil {
+		return err
+	}
+	if err := n.settleCrashed(); err != nil {
+		return err
+	}
+	close(n.settled)
+	n.followCommons()
+	return nil
+}
+
 // replaySpilled brings what an outage left in the spill journal to the store. A
 // row that it rejects is said and left out: it was never valid. So is one that
 // cannot be read, as it stands there, since the journal forgets it.

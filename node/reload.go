@@ -127,7 +127,7 @@ func (n *node) reloadToken(named string) (changed, problems []string) {
 	if named == "" || named != n.cfg.Admin.TokenFile {
 		return nil, nil
 	}
-	token, err := admin.ReadToken(named)
+	token, err := n.readToken(named)
 	if err == nil && token != n.token {
 		err = admin.AnnounceToken(n.cfg.DataDir, token, named)
 		changed = []string{"admin.token_file"}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"os"
@@ -48,7 +49,8 @@ func TestTokenFileInTheDataFolderSurvivesAStop(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer listener.Close()
-	n := &node{cfg: config.Default(), admin: listener, public: listener}
+	var log bytes.Buffer
+	n := &node{cfg: config.Default(), admin: listener, public: listener, log: slog.New(slog.NewTextHandler(&log, nil))}
 	n.cfg.DataDir = data
 	life := func(tokenFile string) string {
 		n.cfg.Admin.TokenFile = tokenFile
@@ -66,8 +68,12 @@ func TestTokenFileInTheDataFolderSurvivesAStop(t *testing.T) {
 		return n.token
 	}
 	own := filepath.Join(link, "admin.token")
-	if first, second := life(own), life(own); second != first {
-		t.Errorf("after a stop the token is %q, was %q", second, first)
+	first := life(own)
+	if err := os.Chmod(own, 0o660); err != nil { // as fsGroup of Kubernetes does at each mount
+		t.Fatal(err)
+	}
+	if second := life(own); second != first || !strings.Contains(log.String(), "private again") {
+		t.Errorf("after a stop the token is %q, was %q; the log says %s", second, first, &log)
 	}
 	life(filepath.Join(dir, "elsewhere"))
 	if left, err := os.ReadDir(data); len(left) != 0 {

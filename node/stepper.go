@@ -38,7 +38,7 @@ func treeModels(c *catalog, k *kept, queueMax int) (models []tree.Model) {
 		}
 		e, remote := c.engines[info.ID], c.replicated[info.ID]
 		models = append(models, tree.Model{
-			IDs:              []string{info.ID},
+			ID:               info.ID,
 			PinBytesPerToken: e.BytesPerToken(),
 			PollEvery:        readerPoll,
 			New: func(wake func()) (batcher.Stepper, error) {

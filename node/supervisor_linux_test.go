@@ -160,6 +160,19 @@ func TestUnit(t *testing.T) {
 	}
 }
 
+// TestUnitSparesTheNode: what happens to a process that compiles a module ends no node, and what ends the node no such process.
+func TestUnitSparesTheNode(t *testing.T) {
+	unit, err := os.ReadFile("deploy/corenode.service")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"OOMPolicy=continue", "KillMode=mixed"} {
+		if !strings.Contains(string(unit), "\n"+want+"\n") {
+			t.Errorf("the unit does not say %s", want)
+		}
+	}
+}
+
 // TestUnitSaysWhatAGPUNeeds: the unit and the page name every option of the unit that keeps a GPU from the service.
 func TestUnitSaysWhatAGPUNeeds(t *testing.T) {
 	unit, err := os.ReadFile("deploy/corenode.service")

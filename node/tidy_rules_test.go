@@ -206,6 +206,40 @@ func mixedImports(tr *tree) (all []finding) {
 	return all
 }
 
+// portableSyncs finds what is opened for reading and synced, as a folder is, in files that Windows compiles: it refuses that.
+func portableSyncs(tr *tree) (all []finding) {
+	method := func(n ast.Node) (of, name string) {
+		if call, ok := n.(*ast.CallExpr); ok {
+			if s, ok := call.Fun.(*ast.SelectorExpr); ok {
+				if x, ok := s.X.(*ast.Ident); ok {
+					return x.Name, s.Sel.Name
+				}
+			}
+		}
+		return "", ""
+	}
+	for _, s := range tr.sources {
+		if s.test || tagsOf(s.file)["unix"] || strings.HasSuffix(s.path, "_linux.go") {
+			continue
+		}
+		for _, d := range s.file.Decls {
+			opened := map[string]bool{}
+			ast.Inspect(d, func(n ast.Node) bool {
+				if set, ok := n.(*ast.AssignStmt); ok {
+					if of, name := method(set.Rhs[0]); of == "os" && name == "Open" {
+						opened[fmt.Sprint(set.Lhs[0])] = true
+					}
+				}
+				if of, name := method(n); name == "Sync" && opened[of] {
+					all = append(all, finding{s.path, tr.line(n.Pos()), of, of + " is opened for reading and synced: give Windows a file of its own"})
+				}
+				return true
+			})
+		}
+	}
+	return all
+}
+
 // britishSpellings finds them in comments, names and the documents.
 func britishSpellings(tr *tree) []finding {
 	all := tr.names(func(s *source, name string) string {
@@ -442,24 +476,24 @@ func receiver(x ast.Expr) string {
 	return ""
 }
 
-var wayStep = regexp.MustCompile("(?m)^ *([0-9]+)\\. .*\\[`[^`]+`\\]\\(([^)]+)\\)$")
+var wayStep = regexp.MustCompile("(?ms)^ *([0-9]+)\\. .*?\\[`[^`\n]+`\\]\\(([^)\n]+)\\)$")
 
-// requestsWay checks the section of the README that shows a request's way: ten
-// lines, each with the step and one file, and the files exist.
+// requestsWay checks the section of the overview that shows a request's way: ten
+// steps that end with the name of one file each, and the files exist.
 func requestsWay(tr *tree) []finding {
-	_, section, ok := strings.Cut(tr.texts["README.md"], "\n## A request's way\n")
+	_, section, ok := strings.Cut(tr.texts[overview], "\n## One request, end to end\n")
 	if !ok {
-		return []finding{{"README.md", 1, "", `there is no section "A request's way"`}}
+		return []finding{{overview, 1, "", `there is no section "One request, end to end"`}}
 	}
-	section, _, _ = strings.Cut(section, "\n## ")
+	section, _, _ = strings.Cut(section, "\n##")
 	steps := wayStep.FindAllStringSubmatch(section, -1)
 	var all []finding
 	if len(steps) != waySteps {
-		all = append(all, finding{"README.md", 1, "", fmt.Sprintf("%d steps that name a file, want %d", len(steps), waySteps)})
+		all = append(all, finding{overview, 1, "", fmt.Sprintf("%d steps that name a file, want %d", len(steps), waySteps)})
 	}
 	for _, step := range steps {
-		if !strings.HasSuffix(step[2], ".go") || !tr.has(step[2]) {
-			all = append(all, finding{"README.md", 1, step[2], fmt.Sprintf("step %s names %s: there is no such file", step[1], step[2])})
+		if !strings.HasSuffix(step[2], ".go") || !tr.has(path.Join(path.Dir(overview), step[2])) {
+			all = append(all, finding{overview, 1, step[2], fmt.Sprintf("step %s names %s: there is no such file", step[1], step[2])})
 		}
 	}
 	return all

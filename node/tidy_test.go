@@ -36,6 +36,7 @@ var rules = []rule{
 	{"spelling", britishSpellings},
 	{"build tags", unknownTags},
 	{"imports", mixedImports},
+	{"folder syncs", portableSyncs},
 	{"doc comments", undocumented},
 	{"request's way", requestsWay},
 	{"links", deadLinks},

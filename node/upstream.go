@@ -95,7 +95,7 @@ func (n *node) changedKeys(running, next *config.Config) (changed map[string]str
 // nothing: the servers keep their caches.
 func treeUpstream(id string, m *upstream.Model, queueMax int) tree.Model {
 	return tree.Model{
-		IDs: []string{id},
+		ID:  id,
 		New: func(wake func()) (batcher.Stepper, error) { return m.NewStepper(wake), nil },
 		Load: func(n *abi.Counters) {
 			n.ModelQueued, n.ModelQueuedMax = int64(m.Waiting()), int64(queueMax)

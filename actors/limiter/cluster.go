@@ -73,43 +73,46 @@ type Recall struct{}
 
 // Unused says that a request has nothing more of a grant: it never ran, or it is one without a hold.
 type Unused struct {
-	Number  int64 // of the grant
-	Part    limit.Part
-	Lost    func() // as in Leave
-	attempt int
+	Number int64 // of the grant
+	Part   limit.Part
+	Again  func(Message) // as in Back
+	panics int           // of its handler
 }
 
-// verdict is the store's answer. Without a ticket a grant alone was asked for.
+// verdict is the store's answer.
 type verdict struct {
 	limit.Verdict
-	m       Reserve
+	request Reserve // without a ticket where a grant alone was asked for
 	asked   time.Time
 	err     *abi.Error
 	again   bool // it was asked for the second time
 	tell    func(verdict) error
-	attempt int
+	panics  int // of what learns from it
 }
 
 // retry asks the store for a request again.
-type retry struct{ m Reserve }
+type retry struct{ request Reserve }
 
 func (Recall) limiterMessage()  {}
 func (Unused) limiterMessage()  {}
 func (verdict) limiterMessage() {}
 func (retry) limiterMessage()   {}
 
-// Refuse tells the owner that the limiter is gone.
-func (m Unused) Refuse(error) { lost(m.Lost) }
+// Refuse gives m to the next limiter.
+func (m Unused) Refuse(error) {
+	m.panics = 0
+	m.Again(m)
+}
 
 // Refuse gives the verdict to the next limiter.
 func (m verdict) Refuse(err error) {
-	if m.tell(m) != nil && m.m.Ticket != nil { // the tree has stopped: the next start settles what is open
-		m.m.Refuse(err)
+	if m.tell(m) != nil && m.request.Ticket != nil { // the tree has stopped: the next start settles what is open
+		m.request.Refuse(err)
 	}
 }
 
 // Refuse answers a request that no limiter will see.
-func (m retry) Refuse(err error) { m.m.Refuse(err) }
+func (m retry) Refuse(err error) { m.request.Refuse(err) }
 
 // NewClustered returns the limiter of an account in a cluster's store.
 func NewClustered(id string, cell *Cell, deps ClusterDeps) system.Actor {
@@ -131,11 +134,9 @@ func (l *clustered) Receive(c *system.Context, m any) {
 	case verdict:
 		l.onVerdict(c, m)
 	case retry:
-		l.propose(m.m, true)
+		l.propose(m.request, true)
 	case Unused:
-		m.attempt++
-		defer tryAgain(c, m, m.attempt)
-		l.unused(m)
+		l.unused(c, m)
 	case Recall:
 		l.giveBack(true)
 	case Changed:
@@ -178,14 +179,14 @@ func (l *clustered) give(m Reserve, r limit.Reservation) {
 		if !handed {
 			lent.taken = before
 		}
-		m.Ticket.Refused(&abi.Error{Kind: abi.Internal, Op: "limiter.Reserve", Msg: "internal error"}, l.limits())
+		m.Ticket.Denied(errPanicked(), l.limits())
 	})
 	lent.taken = after
 	l.deps.Hook.At("limiter.reserved")
 	handed = true
 	if err := m.Ticket.Granted(r, l.limits()); err != nil {
 		lent.taken = before
-		m.Ticket.Refused(err, l.limits())
+		m.Ticket.Denied(err, l.limits())
 		return
 	}
 	l.deps.Counts.Covered.Add(1)
@@ -212,17 +213,17 @@ func (l *clustered) propose(m Reserve, again bool) {
 	handed := false
 	defer system.OnPanic(func(any) {
 		if !handed {
-			m.Ticket.Refused(&abi.Error{Kind: abi.Internal, Op: "limiter.Reserve", Msg: "internal error"}, l.limits())
+			m.Ticket.Denied(errPanicked(), l.limits())
 		}
 	})
 	l.deps.Hook.At("limiter.propose")
 	p := limit.Proposal{Ask: m.Ask, AccountID: l.id, Wish: l.cell.pace.need(clock.Now())}
 	if !m.Ask.Free {
-		p.Hold = m.Ticket.Hold()
+		p.Hold = m.Ticket.HoldRow()
 	}
 	handed = true
 	l.deps.Counts.Proposed.Add(1)
-	l.ask(p, verdict{m: m, again: again})
+	l.ask(p, verdict{request: m, again: again})
 }
 
 // ask sends a proposal; the answer comes as a message, to whoever is the account's limiter by then.
@@ -239,51 +240,53 @@ func (l *clustered) ask(p limit.Proposal, answer verdict) {
 		l.cell.asking++
 		return
 	}
-	if answer.m.Ticket != nil {
+	if answer.request.Ticket != nil {
 		l.deps.Counts.Failed.Add(1)
-		answer.m.Refuse(err)
+		answer.request.Refuse(err)
 	}
 }
 
-// onVerdict takes the grant that came with a verdict and answers the request.
+// onVerdict learns what came with a verdict, then answers the request.
 func (l *clustered) onVerdict(c *system.Context, m verdict) {
 	l.cell.asking--
-	handed := false // from then on the ticket gives back what it has
+	l.learn(c, m)
+	if m.request.Ticket != nil {
+		l.answer(m)
+	}
+}
+
+// learn takes the grant that came with a verdict. If that panics the verdict is queued again, so that its request is answered by
+// the next incarnation; in the end without the grant.
+func (l *clustered) learn(c *system.Context, m verdict) {
+	if m.err != nil { // the store may have renewed the grant all the same
+		l.cell.lent.forget(clock.Now().Add(l.deps.Lease + unsureFor))
+	}
+	if m.panics == attemptsMax {
+		return
+	}
 	defer system.OnPanic(func(any) {
-		m.attempt++
-		switch {
-		case handed:
-			m.m.Ticket.Refused(&abi.Error{Kind: abi.Internal, Op: "limiter.Reserve", Msg: "internal error"}, m.Limits)
-		case m.Ticket() == nil:
-		default:
+		if m.request.Ticket != nil {
+			m.panics++
 			l.cell.asking++
 			_ = c.Self().Tell(m) // fails only if the limiter was stopped, which gives it to the next
 		}
 	})
-	if m.attempt < attemptsMax {
-		l.deps.Hook.At("limiter.verdict")
-	}
-	if m.err == nil && m.attempt < attemptsMax {
+	l.deps.Hook.At("limiter.verdict")
+	if m.err == nil {
 		l.adopt(m, clock.Now())
 	}
-	ticket := m.Ticket()
-	if m.err != nil { // the store may have renewed the grant all the same
-		l.cell.lent.forget(clock.Now().Add(l.deps.Lease + unsureFor))
-	}
-	switch {
-	case ticket == nil:
+}
+
+// answer tells a request what the store decided, or asks again.
+func (l *clustered) answer(m verdict) {
+	switch ticket := m.request.Ticket; {
 	case m.err != nil:
 		l.deps.Counts.Failed.Add(1)
-		ticket.Refused(m.err, account.Limits{})
+		ticket.Denied(m.err, account.Limits{})
 	case m.Refusal == nil:
-		handed = true
-		r := m.Reservation
-		r.Durable, r.Until = true, believed(m.asked, l.deps.Lease)
-		if err := ticket.Granted(r, m.Limits); err != nil {
-			ticket.Refused(err, m.Limits)
-		}
+		l.admit(m)
 	case m.Recalled && !m.again:
-		tell, id, again := l.deps.Tell, l.id, retry{m.m}
+		tell, id, again := l.deps.Tell, l.id, retry{m.request}
 		time.AfterFunc(limit.RecallTime, func() { // this limiter may have retired by then
 			if err := tell(id, again); err != nil {
 				again.Refuse(err)
@@ -291,12 +294,20 @@ func (l *clustered) onVerdict(c *system.Context, m verdict) {
 		})
 	default:
 		l.deps.Counts.Refused.Add(1)
-		ticket.Refused(m.Refusal, m.Limits)
+		ticket.Denied(m.Refusal, m.Limits)
 	}
 }
 
-// Ticket is that of the request, or nil.
-func (m verdict) Ticket() Ticket { return m.m.Ticket }
+// admit passes a request on with what the store reserved. The ticket gives that back if it does not go on, whatever panics.
+func (l *clustered) admit(m verdict) {
+	ticket := m.request.Ticket
+	defer system.OnPanic(func(any) { ticket.Denied(errPanicked(), m.Limits) })
+	r := m.Reservation
+	r.Durable, r.Until = true, believed(m.asked, l.deps.Lease)
+	if err := ticket.Granted(r, m.Limits); err != nil {
+		ticket.Denied(err, m.Limits)
+	}
+}
 
 // adopt takes the counters and the grant of a verdict.
 func (l *clustered) adopt(m verdict, now time.Time) {
@@ -372,7 +383,12 @@ func (l *clustered) giveBack(wanted bool) {
 }
 
 // unused puts back into the grant what a request does not need. Of a grant that ended it is nothing.
-func (l *clustered) unused(m Unused) {
+func (l *clustered) unused(c *system.Context, m Unused) {
+	defer system.OnPanic(func(any) {
+		if m.panics++; m.panics < attemptsMax {
+			_ = c.Self().Tell(m) // fails only if the limiter was stopped: then the grant ends by itself
+		}
+	})
 	l.deps.Hook.At("limiter.unused")
 	if lent := &l.cell.lent; lent.grant.Number == m.Number {
 		lent.taken = lent.taken.Minus(m.Part)

@@ -51,8 +51,8 @@ func TestPartOfALostLimitGoesBack(t *testing.T) {
 type taken struct{}
 
 func (taken) Granted(limit.Reservation, account.Limits) *abi.Error { return nil }
-func (taken) Refused(*abi.Error, account.Limits)                   {}
-func (taken) Hold() account.Entry                                  { return account.Entry{} }
+func (taken) Denied(*abi.Error, account.Limits)                    {}
+func (taken) HoldRow() account.Entry                               { return account.Entry{} }
 
 // TestRenewalSaysWhatOneRequestTakes: the store lends nothing to an account that can hardly pay a few more of them.
 func TestRenewalSaysWhatOneRequestTakes(t *testing.T) {
@@ -126,13 +126,13 @@ func newAsking() *asking {
 	return a
 }
 
-// Granted, Refused and Hold make a ticket of it.
+// Granted, Denied and HoldRow make a ticket of it.
 func (a *asking) Granted(r limit.Reservation, l account.Limits) *abi.Error {
 	a.limits, a.until = l, r.Until
 	return nil
 }
-func (a *asking) Refused(*abi.Error, account.Limits) { a.refused++ }
-func (a *asking) Hold() account.Entry                { return account.Entry{} }
+func (a *asking) Denied(*abi.Error, account.Limits) { a.refused++ }
+func (a *asking) HoldRow() account.Entry            { return account.Entry{} }
 
 // take sends requests.
 func (a *asking) take(t *testing.T, n, wantAsked int) {
@@ -295,7 +295,7 @@ func TestSecondAskFindsTheNextLimiter(t *testing.T) {
 		a := newAsking()
 		policy := system.Policy{Resume: true, FailuresMax: 3, Within: time.Minute}
 		pool := system.NewPool(system.PoolSpec[string, Cell]{Name: "limits", Child: "limiter", Policy: policy, Children: policy,
-			MailboxMax: 10, Max: 10, SweepMax: 10, Cell: func(string) *Cell { return &Cell{} },
+			MailboxMax: 10, Max: 10, SweepMax: 10,
 			New: func(id string, c *Cell) system.Actor { return NewClustered(id, c, a.deps) }})
 		a.deps.Tell = func(id string, m Message) error { return pool.Tell(id, m) }
 		ref, err := sys.Start(pool.Spec())

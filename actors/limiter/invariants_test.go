@@ -44,7 +44,7 @@ func TestPlantedFaultFailsTheActor(t *testing.T) {
 		}
 		synctest.Wait()
 		for range 2 {
-			if err := ref.Tell(Leave{Leave: limit.Leave{RequestID: "nobody"}}); err != nil {
+			if err := ref.Tell(Back{Leaves: true, Leave: limit.Leave{RequestID: "nobody"}}); err != nil {
 				t.Fatal(err)
 			}
 			synctest.Wait()

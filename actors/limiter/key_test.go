@@ -196,7 +196,7 @@ func TestLoadOfTheMonthBefore(t *testing.T) {
 	now, k := time.Now().UTC(), &ticket{}
 	ask := limit.Ask{RequestID: "r", Upper: 90, Minimum: 71, Key: limited}
 	l.reserve(&system.Context{}, Reserve{Ask: ask, Ticket: k})
-	l.settle(Settle{Settle: limit.Settle{RequestID: "one", KeyID: "k", At: now, Amount: -30, Seq: 2}})
+	l.settle(Back{Settles: true, Settle: limit.Settle{RequestID: "one", KeyID: "k", At: now, Amount: -30, Seq: 2}})
 	before := time.Date(now.Year(), now.Month(), 1, 0, 0, 0, 0, time.UTC).Add(-1)
 	l.onLoaded(&system.Context{}, limit.Loaded{Account: account.Account{ID: "a", Unlimited: true}, Seq: 1, At: before,
 		Keys: []account.KeyUse{{KeyID: "k", Budget: 100, Charged: 95}}}, nil)

@@ -24,13 +24,13 @@ import (
 // decides it; neither may wait.
 type Ticket interface {
 	// Granted passes the request on with what it was given. An error means that it
-	// could not be passed on; the reservation is then taken back and Refused is called. One that is
+	// could not be passed on; the reservation is then taken back and Denied is called. One that is
 	// Durable the ticket gives back itself.
 	Granted(limit.Reservation, account.Limits) *abi.Error
-	Refused(*abi.Error, account.Limits)
-	// Hold is the row that a cluster's store is to write for the request. It is asked for before
+	Denied(*abi.Error, account.Limits)
+	// HoldRow is the row that a cluster's store is to write for the request. It is asked for before
 	// the ticket is decided.
-	Hold() account.Entry
+	HoldRow() account.Entry
 }
 
 // Message is the closed set of things a limiter is told.
@@ -42,29 +42,18 @@ type Reserve struct {
 	Ticket Ticket
 }
 
-// Leave says that a request no longer runs. Exactly one per granted Reserve.
-type Leave struct {
-	limit.Leave
-	Lost    func() // called if the limiter stops with this message unread; may be nil
-	attempt int
-}
-
-// Settle says that a request's settlement, or a refund of it, is durable. Exactly one per
-// granted Reserve with money.
-type Settle struct {
-	limit.Settle
-	Seen    func() // called when it was handled: from then on Live has no hold; may be nil
-	Lost    func() // as in Leave
-	attempt int
-}
-
-// End is a Leave and a Settle of one request in one message.
-type End struct {
-	Leave  Leave
-	Settle Settle
-	// Again sends what the limiter has not read, this or its halves, to the next
-	// one if it stops; may be nil. The Lost of the halves is not used.
-	Again func(Message)
+// Back gives back what a granted Reserve took: the permit and the tokens of the request, its money, or both.
+type Back struct {
+	// Leaves says that the request no longer runs. Exactly one per granted Reserve.
+	Leaves bool
+	Leave  limit.Leave
+	// Settles says that the request's settlement, or a refund of it, is durable. Exactly one per granted
+	// Reserve with money.
+	Settles bool
+	Settle  limit.Settle
+	Seen    func()        // called when Settle was handled: from then on Live has no hold; may be nil
+	Again   func(Message) // sends what this limiter did not handle to the account's next one
+	panics  int           // of its handler
 }
 
 // Changed says that the account's limits or balance were changed by an operator.
@@ -78,34 +67,22 @@ type loaded struct {
 }
 
 func (Reserve) limiterMessage() {}
-func (Leave) limiterMessage()   {}
-func (Settle) limiterMessage()  {}
-func (End) limiterMessage()     {}
+func (Back) limiterMessage()    {}
 func (Changed) limiterMessage() {}
 func (loaded) limiterMessage()  {}
 
 // Refuse answers a Reserve that no limiter will see.
-func (r Reserve) Refuse(err error) { r.Ticket.Refused(busy(err), account.Limits{}) }
+func (r Reserve) Refuse(err error) { r.Ticket.Denied(busy(err), account.Limits{}) }
 
-// Refuse tells the owner that the limiter is gone.
-func (m Leave) Refuse(error) { lost(m.Lost) }
-
-// Refuse tells the owner that the limiter is gone.
-func (m Settle) Refuse(error) { lost(m.Lost) }
-
-// Refuse sends m to the next limiter.
-func (m End) Refuse(error) { m.again(m) }
-
-func (m End) again(left Message) {
-	if m.Again != nil {
-		m.Again(left)
-	}
+// Refuse gives m to the next limiter.
+func (m Back) Refuse(error) {
+	m.panics = 0
+	m.Again(m)
 }
 
-func lost(f func()) {
-	if f != nil {
-		f()
-	}
+// errPanicked is what the request in hand gets when its handler panics.
+func errPanicked() *abi.Error {
+	return &abi.Error{Kind: abi.Internal, Op: "limiter.Reserve", Msg: "internal error"}
 }
 
 func busy(err error) *abi.Error { return system.TooManyRequests("limiter.Reserve", err) }
@@ -197,10 +174,10 @@ type limiter struct {
 	changed bool      // an operator changed the account, and that was not read yet: requests wait for it
 	stale   bool      // the last load failed; the next request starts one
 	pending []Reserve // that wait for a load; at most PendingMax
-	// recent are the settlements and ends that arrived during a load: its answer
+	// recent are the settlements that arrived during a load: its answer
 	// may be older than they are.
-	recent []Settle
-	early  []Leave // arrived before the first load
+	recent []limit.Settle
+	early  []Back // ends that arrived before the first load
 }
 
 // Started begins the load that a limiter needs before it can decide.
@@ -232,16 +209,8 @@ func (l *limiter) Receive(c *system.Context, m any) {
 	switch m := m.(type) {
 	case Reserve:
 		l.reserve(c, m)
-	case Leave:
-		m.attempt++
-		defer tryAgain(c, m, m.attempt)
-		l.leave(m)
-	case Settle:
-		m.attempt++
-		defer tryAgain(c, m, m.attempt)
-		l.settle(m)
-	case End:
-		l.end(c, m)
+	case Back:
+		l.back(c, m)
 	case Changed:
 		l.again = l.loading // the answer that is coming may be older than the change
 		l.changed = true
@@ -260,19 +229,6 @@ func (l *limiter) Receive(c *system.Context, m any) {
 // attemptsMax is how often a message that gives something back is handled when
 // handling it panics.
 const attemptsMax = 3
-
-// tryAgain is deferred by the handlers of what requests give back: it queues the
-// message for the next incarnation if this one panics.
-func tryAgain(c *system.Context, m Message, attempt int) {
-	if r := recover(); r != nil {
-		if attempt < attemptsMax {
-			_ = c.Self().Tell(m) // fails only if the limiter was stopped, which rebuilds as well
-		} else if m, ok := m.(Settle); ok && m.Seen != nil {
-			m.Seen() // the next incarnation reads it from the ledger
-		}
-		panic(r)
-	}
-}
 
 // idle says whether a new limiter would know all that this one does. One whose
 // load failed knows nothing, but its cell may: the bucket that an earlier
@@ -317,7 +273,7 @@ func (l *limiter) decide(m Reserve) {
 			l.cell.counters.Store(&before)
 			l.cell.publish(key.ID, bucketBefore, ok)
 		}
-		m.Ticket.Refused(&abi.Error{Kind: abi.Internal, Op: "limiter.Reserve", Msg: "internal error"}, before.Limits(time.Now()))
+		m.Ticket.Denied(errPanicked(), before.Limits(time.Now()))
 	})
 	now := time.Now()
 	r, err := l.state.Reserve(m.Ask, now)
@@ -332,56 +288,65 @@ func (l *limiter) decide(m Reserve) {
 		l.state.Settle(limit.Settle{RequestID: m.Ask.RequestID})
 		l.publish(key.ID)
 	}
-	m.Ticket.Refused(err, l.state.Limits(key, now))
+	m.Ticket.Denied(err, l.state.Limits(key, now))
 }
 
-func (l *limiter) leave(m Leave) {
+// back handles both halves of m. If one panics, each that was not handled is queued for the next
+// incarnation, as a message of its own: one that panics again and again does not take the other with it.
+func (l *limiter) back(c *system.Context, m Back) {
+	defer system.OnPanic(func(any) {
+		if m.panics++; m.panics == attemptsMax {
+			m.seen() // the next incarnation reads it from the ledger
+			return
+		}
+		leave, settle := m, m
+		leave.Settles, settle.Leaves = false, false
+		if m.Leaves {
+			_ = c.Self().Tell(leave) // fails only if the limiter was stopped, which rebuilds as well
+		}
+		if m.Settles {
+			_ = c.Self().Tell(settle)
+		}
+	})
+	if m.Leaves {
+		l.leave(m)
+		m.Leaves = false
+	}
+	if m.Settles {
+		l.settle(m)
+		m.Settles = false
+	}
+}
+
+// seen says that the settlement was handled.
+func (m Back) seen() {
+	if m.Settles && m.Seen != nil {
+		m.Seen()
+	}
+}
+
+func (l *limiter) leave(m Back) {
 	l.deps.Hook.At("limiter.leave")
 	if l.state == nil {
+		m.Settles = false // it waits by itself
 		l.early = append(l.early, m)
 		return
 	}
 	l.state.Leave(m.Leave, time.Now())
-	l.publish(m.Key.ID)
+	l.publish(m.Leave.Key.ID)
 }
 
-func (l *limiter) settle(m Settle) {
+func (l *limiter) settle(m Back) {
 	l.deps.Hook.At("limiter.settle")
 	if l.loading {
-		l.recent = append(l.recent, m)
+		l.recent = append(l.recent, m.Settle)
 	}
 	if l.state != nil {
 		l.state.BeginMonth(time.Now())
 		l.state.Settle(m.Settle)
 		l.publish("")
 	}
-	if m.Seen != nil {
-		m.Seen()
-	}
-}
-
-// end handles both halves of m. If one panics, what was not handled is queued
-// for the next incarnation, as a message of its own.
-func (l *limiter) end(c *system.Context, m End) {
-	left := false
-	defer system.OnPanic(func(any) {
-		leave, settle := m.Leave, m.Settle
-		leave.attempt, leave.Lost = 1, func() { m.again(leave) }
-		settle.attempt, settle.Lost = 1, func() { m.again(settle) }
-		if !left {
-			_ = c.Self().Tell(leave) // fails as in tryAgain
-		}
-		_ = c.Self().Tell(settle)
-	})
-	if l.state == nil { // it waits by itself
-		leave := m.Leave
-		leave.Lost = func() { m.again(leave) }
-		l.leave(leave)
-	} else {
-		l.leave(m.Leave)
-	}
-	left = true
-	l.settle(m.Settle)
+	m.seen()
 }
 
 // load reads the account unless it is being read.
@@ -414,7 +379,7 @@ func (l *limiter) onLoaded(c *system.Context, r limit.Loaded, err error) {
 	for i, m := range pending {
 		l.pending = pending[i+1:] // the rest is queued again if this one panics
 		if err != nil && (l.state == nil || !l.state.Knows(m.Ask, time.Now())) {
-			m.Ticket.Refused(system.AccountsUnavailable("limiter.load", err), account.Limits{})
+			m.Ticket.Denied(system.AccountsUnavailable("limiter.load", err), account.Limits{})
 		} else {
 			l.decide(m)
 		}
@@ -440,11 +405,11 @@ func (l *limiter) adopt(r limit.Loaded, now time.Time) {
 	l.state.Load(r, l.deps.Live(l.id))
 	l.state.BeginMonth(now)
 	for _, s := range l.recent {
-		l.state.Settle(s.Settle)
+		l.state.Settle(s)
 	}
 	for _, e := range l.early {
 		l.state.Leave(e.Leave, now)
-		l.publish(e.Key.ID)
+		l.publish(e.Leave.Key.ID)
 	}
 	l.recent, l.early = nil, nil
 	l.publish("")
@@ -454,7 +419,7 @@ func (l *limiter) refusePending(err *abi.Error) {
 	pending := l.pending
 	l.pending = nil
 	for _, m := range pending {
-		m.Ticket.Refused(err, account.Limits{})
+		m.Ticket.Denied(err, account.Limits{})
 	}
 }
 

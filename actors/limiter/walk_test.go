@@ -90,9 +90,9 @@ func (k *ticket) Granted(r limit.Reservation, _ account.Limits) *abi.Error {
 	return nil
 }
 
-func (k *ticket) Hold() account.Entry { return account.Entry{} }
+func (k *ticket) HoldRow() account.Entry { return account.Entry{} }
 
-func (k *ticket) Refused(err *abi.Error, _ account.Limits) { k.err = err }
+func (k *ticket) Denied(err *abi.Error, _ account.Limits) { k.err = err }
 
 // TestWalk is a million steps through every interleaving of reserve, leave,
 // settle, change, load and restart, with partial holds and such of 0. After each the
@@ -225,7 +225,7 @@ func (w *walk) end(r *walked, what int) {
 		r.left = true
 	case what == 1 && r.left && !r.gone:
 		r.gone, r.permit = true, false
-		w.l.leave(Leave{Leave: limit.Leave{RequestID: r.ask.RequestID}})
+		w.l.leave(Back{Leaves: true, Leave: limit.Leave{RequestID: r.ask.RequestID}})
 	case what == 2 && !r.ask.Free && !r.inStore && !r.paid:
 		r.inStore = true
 		w.seq++
@@ -264,7 +264,7 @@ func (w *walk) deliver(r *walked) {
 	if w.read != nil {
 		w.crossed++
 	}
-	w.l.settle(Settle{Settle: limit.Settle{RequestID: r.ask.RequestID, Amount: -r.cost, Counters: counters(r.took), Seq: r.seq,
+	w.l.settle(Back{Settles: true, Settle: limit.Settle{RequestID: r.ask.RequestID, Amount: -r.cost, Counters: counters(r.took), Seq: r.seq,
 		KeyID: r.ask.Key.ID, At: keyAt}})
 	if w.l.state == nil {
 		return // the load that is coming applies it
@@ -377,7 +377,7 @@ func (w *walk) adopt() {
 func (w *walk) restart() {
 	w.restarts++
 	cell := &Cell{}
-	early := []Leave(nil)
+	early := []Back(nil)
 	if w.l != nil {
 		early = w.l.early // they are queued again
 	}

@@ -27,8 +27,7 @@ func TestRetiresWithoutPin(t *testing.T) {
 		policy := system.Policy{Resume: true, FailuresMax: 3, Within: time.Minute}
 		pool = system.NewPool(system.PoolSpec[Key, Cell]{Name: "sessions", Child: "session", Policy: policy, Children: policy,
 			MailboxMax: 10, Max: 10, SweepMax: 10,
-			Cell: func(Key) *Cell { return &Cell{} },
-			New:  func(k Key, c *Cell) system.Actor { return New(k, c, deps) }})
+			New: func(k Key, c *Cell) system.Actor { return New(k, c, deps) }})
 		s := system.New(system.Config{})
 		ref, err := s.Start(pool.Spec())
 		if err != nil {

@@ -37,10 +37,9 @@ type PoolSpec[K comparable, C any] struct {
 	TellBeyondMax bool
 	// SweepMax is the most children that one sweep asks: stopping many at once is slow.
 	SweepMax int
-	// Cell makes the state of a key that survives restarts of its actor. Owned by that
-	// actor; the cell's type says who else may read it.
-	Cell func(K) *C
-	New  func(K, *C) Actor
+	// New makes the actor of a key. The cell, which begins as the zero value, survives restarts of the actor and is
+	// owned by it; the cell's type says who else may read it.
+	New func(K, *C) Actor
 }
 
 // Pool supervises one actor per key. The first message for a key spawns its actor; a
@@ -243,7 +242,7 @@ func (a *poolActor[K, C]) spawn(c *Context, k K, capped bool) *Ref {
 		if capped && len(p.entries) >= p.spec.Max {
 			return nil
 		}
-		e = &entry[C]{cell: p.spec.Cell(k), at: len(a.order)}
+		e = &entry[C]{cell: new(C), at: len(a.order)}
 	}
 	cell := e.cell
 	ref := c.Spawn(Spec{Name: p.spec.Child, Policy: p.spec.Children, MailboxMax: p.spec.MailboxMax, tag: k,

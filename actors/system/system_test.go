@@ -151,8 +151,7 @@ func TestPool(t *testing.T) {
 	s := New(Config{})
 	p := NewPool(PoolSpec[int, int]{Name: "pool", Child: "child", Policy: Policy{Resume: true, FailuresMax: 3, Within: time.Minute},
 		Children: restart(100), MailboxMax: 100, Max: 10, SweepMax: 100,
-		Cell: func(int) *int { return new(int) },
-		New:  func(int, *int) Actor { return &echo{made: &made, stopped: &stopped} }})
+		New: func(int, *int) Actor { return &echo{made: &made, stopped: &stopped} }})
 	spec := p.Spec()
 	ref, err := s.Start(spec)
 	if err != nil {
@@ -221,7 +220,6 @@ func TestNotify(t *testing.T) {
 	var p *Pool[int, int]
 	s := New(Config{})
 	p = NewPool(PoolSpec[int, int]{Name: "pool", Child: "child", Policy: restart(1), Children: restart(1), MailboxMax: 10, Max: 10, SweepMax: 10,
-		Cell: func(int) *int { return new(int) },
 		New: func(k int, _ *int) Actor {
 			p.Notify("while it is made", 2, k)
 			return hears{heard}
@@ -252,8 +250,7 @@ func TestToldBeyondMax(t *testing.T) {
 			s := New(Config{})
 			p := NewPool(PoolSpec[int, int]{Name: "pool", Child: "child", Policy: Policy{Resume: true, FailuresMax: 3, Within: time.Minute},
 				Children: restart(3), MailboxMax: 10, Max: 1, TellBeyondMax: beyond, SweepMax: 10,
-				Cell: func(int) *int { return new(int) },
-				New:  func(int, *int) Actor { return &echo{made: &made, stopped: &stopped} }})
+				New: func(int, *int) Actor { return &echo{made: &made, stopped: &stopped} }})
 			ref, err := s.Start(p.Spec())
 			if err != nil {
 				t.Fatal(err)
@@ -289,8 +286,13 @@ func TestCellOutlivesFailure(t *testing.T) {
 		s := New(Config{})
 		p := NewPool(PoolSpec[string, int]{Name: "pool", Child: "child", Policy: Policy{Resume: true, FailuresMax: 3, Within: time.Minute},
 			Children: restart(1), MailboxMax: 10, Max: 10, SweepMax: 10,
-			Cell: func(string) *int { cells.Add(1); return new(int) },
-			New:  func(string, *int) Actor { return &echo{made: &made, stopped: &stopped} }})
+			New: func(_ string, cell *int) Actor {
+				if *cell == 0 {
+					cells.Add(1)
+				}
+				*cell++
+				return &echo{made: &made, stopped: &stopped}
+			}})
 		ref, err := s.Start(p.Spec())
 		if err != nil {
 			t.Fatal(err)
@@ -359,7 +361,6 @@ func TestOneActorPerCell(t *testing.T) {
 		s := New(Config{})
 		p := NewPool(PoolSpec[int, atomic.Int64]{Name: "pool", Child: "child", Policy: Policy{Resume: true, FailuresMax: 3, Within: time.Minute},
 			Children: restart(1), MailboxMax: 10, Max: 10, SweepMax: 10,
-			Cell: func(int) *atomic.Int64 { return new(atomic.Int64) },
 			New: func(_ int, cell *atomic.Int64) Actor {
 				return &slowToStop{echo{made: &made, stopped: &stopped}, cell, gate, &both}
 			}})
@@ -433,8 +434,7 @@ func TestStoppingPoolSpawnsNothing(t *testing.T) {
 		s := New(Config{})
 		p := NewPool(PoolSpec[int, int]{Name: "pool", Child: "child", Policy: Policy{Resume: true, FailuresMax: 3, Within: time.Minute},
 			Children: restart(3), MailboxMax: 10, Max: 10, SweepMax: 10,
-			Cell: func(int) *int { return new(int) },
-			New:  func(int, *int) Actor { return &echo{made: &made, stopped: &stopped, gate: gate} }})
+			New: func(int, *int) Actor { return &echo{made: &made, stopped: &stopped, gate: gate} }})
 		root, err := s.Start(Spec{Name: "root", Policy: restart(1), MailboxMax: 10, New: func() Actor {
 			return &Group{Specs: []Spec{p.Spec()}, Spawned: func(refs []*Ref) { p.Bind(refs[0]) }}
 		}})
@@ -471,8 +471,7 @@ func TestPoolOrderIsItsKeys(t *testing.T) {
 		s := New(Config{})
 		p := NewPool(PoolSpec[int, int]{Name: "pool", Child: "child", Policy: Policy{Resume: true, FailuresMax: 3, Within: time.Minute},
 			Children: restart(3), MailboxMax: 10, Max: 10, SweepMax: 2,
-			Cell: func(int) *int { return new(int) },
-			New:  func(int, *int) Actor { return &echo{made: &made, stopped: &stopped} }})
+			New: func(int, *int) Actor { return &echo{made: &made, stopped: &stopped} }})
 		var pool *poolActor[int, int]
 		spec := p.Spec()
 		spec.New = func() Actor { pool = &poolActor[int, int]{pool: p}; return pool }

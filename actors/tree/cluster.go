@@ -86,16 +86,6 @@ func (t *Tree) returnGrants() {
 	}
 }
 
-// Hold is the row that a cluster's store writes when it admits the request.
-func (a *admission) Hold() account.Entry { return (*request)(a).holdEntry() }
-
-// heldAlready says that the hold is durable: the store wrote it when it admitted the request.
-func (r *request) heldAlready() {
-	r.holdBegan = time.Now()
-	r.holdSent.Store(true)
-	r.holdCommitted(ledger.Commit{})
-}
-
 // annotate adds to a row what a cluster's store is to know beside it.
 func (r *request) annotate(e *account.Entry, used abi.Usage) {
 	if !r.t.clustered() {
@@ -115,8 +105,8 @@ func (r *request) undo() (durable bool) {
 	}
 	switch got := r.reservation; {
 	case !got.Durable:
-		m := limiter.Unused{Number: got.GrantNumber, Part: got.Of()}
-		r.t.tellLimiter(r.call.Account.ID, func(lost func()) limiter.Message { m.Lost = lost; return m })
+		tell := r.t.limiterOf(r.call.Account.ID)
+		tell(limiter.Unused{Number: got.GrantNumber, Part: got.Of(), Again: tell})
 	case r.ask.Free:
 		r.tellRelease(0)
 	default:

@@ -62,7 +62,7 @@ func newFleet(t testing.TB, n int, life time.Duration, cfg Config) *fleet {
 		}
 		tree, err := Start(c, Deps{Store: m.node, Cluster: m.node, Accounts: m.node, Billing: &m.billing,
 			Fatal:  func(string, any) { m.fatal.Add(1) },
-			Models: []Model{{IDs: []string{"one"}, New: m.model.New, PollEvery: 5 * time.Millisecond, PinBytesPerToken: 10}}})
+			Models: []Model{{ID: "one", New: m.model.New, PollEvery: 5 * time.Millisecond, PinBytesPerToken: 10}}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -352,7 +352,7 @@ func TestCancelledRequestWaitsForItsClosingRow(t *testing.T) {
 		t.Error(got)
 	}
 	close(leave)
-	(*ticket)(r).Refused(errGone())
+	r.Refused(errGone())
 	m.tree.sweepRequests(r.lostAt.Add(time.Second))
 	r.expire()
 	if m.tree.requests.find(c.RequestID) != r || m.tree.Counters().Expired.Load() != 0 {

@@ -116,9 +116,9 @@ func (c Config) Validate() error {
 	return errors.Join(errs...)
 }
 
-// Model is one loaded model and the ids it answers to.
+// Model is one loaded model and the id it answers to.
 type Model struct {
-	IDs []string
+	ID string
 	// New makes its stepper, at the start and after a failure.
 	New func(wake func()) (batcher.Stepper, error)
 	// PollEvery is batcher.Config.PollEvery.

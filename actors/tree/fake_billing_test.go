@@ -2,6 +2,7 @@ package tree
 
 import (
 	"errors"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -9,8 +10,10 @@ import (
 	"corenode/wasm/abi"
 )
 
-// fakeBilling charges 2 per uncached, 1 per cached and 10 per output token. For
-// the model "probe" the quote is what probe says.
+// probePrefix begins the ids of requests whose quote is what fakeBilling.probe says.
+const probePrefix = "probe-"
+
+// fakeBilling charges 2 per uncached, 1 per cached and 10 per output token.
 type fakeBilling struct {
 	probe  atomic.Int64
 	broken atomic.Bool
@@ -20,13 +23,13 @@ type fakeBilling struct {
 	free   atomic.Int64 // how many tokens are free in a month
 }
 
-func (b *fakeBilling) Quote(_ string, a abi.QuoteInput) (Quote, error) {
+func (b *fakeBilling) Quote(id string, a abi.QuoteInput) (Quote, error) {
 	q := &fakeQuote{b: b, upper: abi.Nano(2*a.Input + 10*a.OutputMax), minimum: abi.Nano(2*a.Input + 10)}
 	q.minimum = min(q.minimum, q.upper)
 	if b.promo.Load() {
 		q.minimum = 0
 	}
-	if a.Model == "probe" {
+	if strings.HasPrefix(id, probePrefix) {
 		q.upper, q.minimum = abi.Nano(b.probe.Load()), abi.Nano(b.probe.Load())
 	}
 	if n := b.free.Load(); n > 0 {

@@ -432,12 +432,12 @@ func newWorld(t testing.TB, cfg Config) *world {
 	tree, err := Start(required(cfg), Deps{Store: w.store, Accounts: w, Billing: w.billing, Policy: &w.policy,
 		Fatal: func(string, any) { w.fatal.Add(1) },
 		Models: []Model{
-			{IDs: []string{"one", "probe"}, New: w.models["one"].New, PollEvery: 5 * time.Millisecond, PinBytesPerToken: 10,
+			{ID: "one", New: w.models["one"].New, PollEvery: 5 * time.Millisecond, PinBytesPerToken: 10,
 				Load: func(n *abi.Counters) {
 					n.ModelQueued, n.ModelQueuedMax, n.ModelWaitMS, n.ModelPagesUsed, n.ModelPages = 3, 9, 1500, 5, 7
 				}},
-			{IDs: []string{"two"}, New: w.models["two"].New, PollEvery: 5 * time.Millisecond, PinBytesPerToken: 10},
-			{IDs: []string{"elsewhere"}, New: w.models["elsewhere"].New, PollEvery: 5 * time.Millisecond}}})
+			{ID: "two", New: w.models["two"].New, PollEvery: 5 * time.Millisecond, PinBytesPerToken: 10},
+			{ID: "elsewhere", New: w.models["elsewhere"].New, PollEvery: 5 * time.Millisecond}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -474,12 +474,12 @@ func (w *world) read(s *Stream) abi.Event {
 // is known to have failed must be free and fail; a settlement that went out before
 // that stands for itself.
 func (w *world) settle(s *Stream) (account.Settled, error) {
-	fate := s.r.holdFate()
+	fate := s.r.hold.fate()
 	known := !s.r.settling.Load() // read second: whoever settles from here on knows the fate, too
 	got, err := settled(s)
 	finished := got.Reason == account.Finished
 	free := abi.KindOf(err) == abi.Overloaded && got.Charge == 0
-	if now := s.r.holdFate(); free && (now == holdRefused || now == holdFailed) && (finished || s.r.bill.isWithheld()) {
+	if now := s.r.hold.fate(); free && (now == holdRefused || now == holdFailed) && (finished || s.r.bill.isWithheld()) {
 		err = nil // a withheld one had finished before it was
 	} else if (fate == holdRefused || fate == holdFailed) && known && finished {
 		w.t.Errorf("finished without a hold: %+v, %v", got, err)
@@ -557,7 +557,9 @@ func (w *world) checkClean(a account.Account) {
 func (w *world) probe(a account.Account, money abi.Nano, want abi.Kind) {
 	w.t.Helper()
 	w.billing.probe.Store(int64(money))
-	s, _, err := w.tree.Generate(w.call(a, "probe", 0, 0, false))
+	c := w.call(a, "one", 0, 0, false)
+	c.RequestID = probePrefix + c.RequestID
+	s, _, err := w.tree.Generate(c)
 	if err != nil {
 		if abi.KindOf(err) != want {
 			w.t.Errorf("account %s with %d to hold: %v", a.ID, money, err)

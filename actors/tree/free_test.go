@@ -41,7 +41,7 @@ func TestReservationIsGivenBackOnce(t *testing.T) {
 	for _, swept := range []bool{false, true} {
 		r := &request{t: tree, ask: limit.Ask{RequestID: "free", Free: true}, reply: make(chan reply, 1)}
 		r.left.Store(swept) // what undo does
-		if err := (*admission)(r).Granted(tooOld, account.Limits{}); (err == nil) != swept {
+		if err := r.Granted(tooOld, account.Limits{}); (err == nil) != swept {
 			t.Errorf("swept: %v; the limiter is told %v", swept, err)
 		}
 		if r.granted.Store(true); r.undo() || !r.left.Load() {

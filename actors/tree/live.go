@@ -66,22 +66,12 @@ func (r *request) phaseOf(p engine.Progress) string {
 		return PhaseQueue
 	case p.First.IsZero():
 		return PhasePrefill
-	case r.call.Request.Stream && r.unheld():
+	case r.call.Request.Stream && r.hold.fate() == holdPending:
 		return PhaseHold
 	case p.Behind:
 		return PhasePaused
 	}
 	return PhaseDecode
-}
-
-// unheld says whether the hold's fate is unknown.
-func (r *request) unheld() bool {
-	select {
-	case <-r.holdDone:
-		return false
-	default:
-		return r.holdSent.Load()
-	}
 }
 
 // CancelRequest ends a request because an operator says so; its client gets an error. A stream

@@ -2,8 +2,6 @@ package tree
 
 import (
 	"corenode/actors/account"
-	"corenode/actors/limiter"
-	"corenode/engine"
 	"corenode/wasm/abi"
 )
 
@@ -30,14 +28,13 @@ func (t *Tree) generatePeer(c account.Call) (*Stream, *abi.Error) {
 	if answer := t.await(r); answer.err != nil {
 		return nil, answer.err
 	}
-	r.held <- nil // there is no money to hold
+	r.hold.told <- nil // there is no money to hold
 	return &Stream{r: r}, nil
 }
 
 // settlePeer ends a forwarded request: what it took is said, and charged by the other node.
-func (r *request) settlePeer(u abi.Usage, result engine.Result) {
+func (r *request) settlePeer(u abi.Usage) {
 	r.settled.Usage = u
-	r.giveBack(result.Usage, limiter.Settle{})
 	r.t.requests.remove(r)
 	close(r.settledCh)
 }

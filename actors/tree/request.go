@@ -32,7 +32,7 @@ type reply struct {
 }
 
 // request is one request on its way through the tree: limiter, session, batcher,
-// and back to the caller. The message that carries it owns it; its atomic fields may be read by anyone.
+// and back to the caller. It is the Ticket of all three. The message that carries it owns it; its atomic fields may be read by anyone.
 //
 // Invariant: whatever the limiter granted is given back exactly once, by leave
 // (permit, tokens) and giveBack (money); the request is registered until both are on their way.
@@ -62,10 +62,11 @@ type request struct {
 	paid        atomic.Bool // so is the hold
 
 	job engine.Job
-	// incarnation is written on the step loop before the job can finish; result
-	// and admitted before done is closed.
+	// incarnation is written on the step loop before the job can finish; result,
+	// admitted and endedAt before done is closed.
 	incarnation uint64
 	admitted    time.Time
+	endedAt     time.Time
 	result      engine.Result
 	done        chan struct{} // closed when the job has ended
 	doneAt      atomic.Int64  // when, in Unix nanoseconds; 0 before
@@ -73,16 +74,9 @@ type request struct {
 	givenUp     atomic.Bool   // by its owner: no answer leaves but what has left
 	stopped     atomic.Bool   // by an operator
 
-	holdSent atomic.Bool   // a hold row is or was on its way
-	held     chan error    // what Stream.Held gives out; has room for one
-	holdDone chan struct{} // closed when holdErr is known
-	holdErr  *abi.Error
-	// holdBegan is written before holdSent is set, heldAt before holdDone is closed.
-	holdBegan, heldAt time.Time
-	// holdRefused says that the store never saw the hold.
-	holdRefused bool
-	shown       atomic.Bool // content of its answer has left
-	checkpoint  atomic.Pointer[abi.Usage]
+	hold       hold
+	shown      atomic.Bool // content of its answer has left
+	checkpoint atomic.Pointer[abi.Usage]
 
 	settling  atomic.Bool
 	awaitedAt atomic.Int64  // when its owner began to wait for the settlement, in Unix nanoseconds; 0 before
@@ -92,19 +86,12 @@ type request struct {
 	bill      bill
 }
 
-// admission, turn and ticket are a request as the three actors see it.
-type (
-	admission request
-	turn      request
-	ticket    request
-)
-
 // Granted takes what the limiter reserved and goes on to the session.
-func (a *admission) Granted(got limit.Reservation, l account.Limits) *abi.Error {
-	r := (*request)(a)
+func (r *request) Granted(got limit.Reservation, l account.Limits) *abi.Error {
 	r.reservation, r.limits = got, l
-	if got.Durable && !r.ask.Free {
-		r.heldAlready()
+	if got.Durable && !r.ask.Free { // the store wrote its hold when it admitted it
+		r.hold.begin()
+		r.hold.committed(ledger.Commit{})
 	}
 	r.granted.Store(true)
 	err := r.begin()
@@ -137,36 +124,34 @@ func (r *request) forward() *abi.Error {
 	if r.phase.Load() != waiting {
 		return errGone()
 	}
-	if !r.job.Pin || r.t.sessions.Send(r.key, session.Turn{Ticket: (*turn)(r)}) != nil {
-		return (*turn)(r).Enqueue() // there is nothing to keep, or no session can take it: it goes on without one
+	if !r.job.Pin || r.t.sessions.Send(r.key, session.Turn{Ticket: r}) != nil {
+		return r.Enqueue() // there is nothing to keep, or no session can take it: it goes on without one
 	}
 	return nil
 }
 
-// Refused ends a request in the limiter.
-func (a *admission) Refused(err *abi.Error, l account.Limits) { (*request)(a).refuse(err, l) }
+// Denied ends a request in the limiter.
+func (r *request) Denied(err *abi.Error, l account.Limits) { r.refuse(err, l) }
 
-// Enqueue goes on to the batcher.
-func (u *turn) Enqueue() *abi.Error {
-	r := (*request)(u)
-	if err := r.model.ref.Send(batcher.Enqueue{Ticket: (*ticket)(r)}); err != nil {
+// Enqueue goes on from the session to the batcher.
+func (r *request) Enqueue() *abi.Error {
+	if err := r.model.ref.Send(batcher.Enqueue{Ticket: r}); err != nil {
 		return r.model.refusal(err)
 	}
 	return nil
 }
 
-// Refused ends a request in the session.
-func (u *turn) Refused(err *abi.Error) { (*request)(u).refuse(err, u.limits) }
+// Refused ends a request in the session or the batcher.
+func (r *request) Refused(err *abi.Error) { r.refuse(err, r.limits) }
 
 // Job returns what the stepper is to compute.
-func (k *ticket) Job() *engine.Job { return &k.job }
+func (r *request) Job() *engine.Job { return &r.job }
 
 // Gone says that the caller stopped waiting.
-func (k *ticket) Gone() bool { return k.phase.Load() != waiting }
+func (r *request) Gone() bool { return r.phase.Load() != waiting }
 
 // Accepted tells the caller that its stream runs. One that is gone by now is canceled.
-func (k *ticket) Accepted(incarnation uint64) {
-	r := (*request)(k)
+func (r *request) Accepted(incarnation uint64) {
 	r.incarnation = incarnation
 	r.admitted = time.Now()
 	if !r.decide(accepted, reply{limits: r.limits}) {
@@ -174,9 +159,6 @@ func (k *ticket) Accepted(incarnation uint64) {
 		r.job.Cancel()
 	}
 }
-
-// Refused ends a request in the batcher.
-func (k *ticket) Refused(err *abi.Error) { (*request)(k).refuse(err, k.limits) }
 
 // decide answers the caller unless that was done before.
 func (r *request) decide(phase int32, answer reply) bool {
@@ -195,7 +177,7 @@ func (r *request) refuse(err *abi.Error, l account.Limits) {
 		return // it runs; its end gives everything back
 	}
 	if !r.t.clustered() {
-		r.giveBack(abi.Usage{}, limiter.Settle{})
+		r.giveBack(abi.Usage{}, limit.Settle{})
 	}
 	if !r.t.clustered() || !r.undo() {
 		r.t.requests.remove(r)
@@ -210,8 +192,8 @@ func (r *request) leave(u abi.Usage) {
 	if r.t.clustered() {
 		r.leaveClustered(u)
 	} else if r.granted.Load() && r.left.CompareAndSwap(false, true) {
-		m := limiter.Leave{Leave: r.leaving(u)}
-		r.t.tellLimiter(r.call.Account.ID, func(lost func()) limiter.Message { m.Lost = lost; return m })
+		tell := r.t.limiterOf(r.call.Account.ID)
+		tell(limiter.Back{Leaves: true, Leave: r.leaving(u), Again: tell})
 	}
 }
 
@@ -233,20 +215,18 @@ func (r *request) leaving(u abi.Usage) limit.Leave {
 
 // giveBack gives back the hold, with what was settled of it, and what leave does unless that was
 // done before: both in one message.
-func (r *request) giveBack(u abi.Usage, settle limiter.Settle) {
+func (r *request) giveBack(u abi.Usage, settle limit.Settle) {
 	if !r.granted.Load() || r.ask.Free || !r.t.requests.pay(r) {
 		r.leave(u)
 		return
 	}
 	settle.RequestID, settle.KeyID = r.ask.RequestID, r.ask.Key.ID
-	settle.Seen = func() { r.t.requests.seen(r) }
-	if !r.left.CompareAndSwap(false, true) {
-		r.t.tellLimiter(r.call.Account.ID, func(lost func()) limiter.Message { settle.Lost = lost; return settle })
-		return
+	tell := r.t.limiterOf(r.call.Account.ID)
+	m := limiter.Back{Settles: true, Settle: settle, Seen: func() { r.t.requests.seen(r) }, Again: tell}
+	if r.left.CompareAndSwap(false, true) {
+		m.Leaves, m.Leave = true, r.leaving(u)
 	}
-	t, id := r.t, r.call.Account.ID
-	again := func(m limiter.Message) { _ = t.limits.Tell(id, m) } // fails only when the whole tree stops
-	again(limiter.End{Leave: limiter.Leave{Leave: r.leaving(u)}, Settle: settle, Again: again})
+	tell(m)
 }
 
 // live is what a restarted limiter is told of the request. untold: no limiter has seen its
@@ -269,7 +249,8 @@ func (r *request) finished(result engine.Result) {
 	if result.Handle != (engine.Handle{}) {
 		r.keep(batcher.Pin{Handle: result.Handle, Incarnation: r.incarnation})
 	}
-	r.doneAt.Store(time.Now().UnixNano())
+	r.endedAt = time.Now()
+	r.doneAt.Store(r.endedAt.UnixNano())
 	close(r.done)
 	if r.canceled.Load() || r.phase.Load() != accepted {
 		r.selfSettle()
@@ -307,72 +288,6 @@ func (r *request) selfSettle() {
 	}
 }
 
-// hold sends the hold row to the ledger, unless it is there already. Called once, by Generate.
-func (r *request) hold() *abi.Error {
-	if r.reservation.Durable {
-		return nil
-	}
-	r.holdBegan = time.Now()
-	r.holdSent.Store(true)
-	e := r.holdEntry()
-	e.Held, e.Counters = r.reservation.Hold, r.reservation.Counters
-	r.annotate(&e, abi.Usage{})
-	if err := r.t.ledger.Send(ledger.Append{Entry: e, Done: r.holdCommitted}); err != nil {
-		r.holdSent.Store(false)
-		return system.LedgerUnavailable("tree.hold", err)
-	}
-	return nil
-}
-
-// holdEntry is the hold row before anything is reserved.
-func (r *request) holdEntry() account.Entry {
-	e := r.entry(account.Hold)
-	e.Time, e.ModuleDigest, e.Provisional = r.beganAt(), r.billing, r.quote.Provisional()
-	return e
-}
-
-// holdCommitted is called by the ledger, once.
-func (r *request) holdCommitted(c ledger.Commit) {
-	r.holdErr, r.holdRefused, r.heldAt = c.Err, c.Refused, time.Now()
-	close(r.holdDone) // before anyone can settle because of it
-	if c.Err != nil {
-		r.held <- c.Err
-	} else {
-		r.held <- nil // a nil *abi.Error would not be a nil error
-	}
-}
-
-// holdFate is what is known of a hold when its request settles.
-type holdFate uint8
-
-const (
-	// holdPending: on its way. No output has left a stream yet. A request that does not
-	// stream needs no hold: its settlement, which may take the hold's place in the ledger,
-	// is durable before its answer.
-	holdPending holdFate = iota
-	holdDurable
-	holdFailed  // the store may have the row or not
-	holdRefused // the store never saw it
-)
-
-func (r *request) holdFate() holdFate {
-	if !r.holdSent.Load() {
-		return holdRefused
-	}
-	select {
-	case <-r.holdDone:
-	default:
-		return holdPending
-	}
-	switch {
-	case r.holdErr == nil:
-		return holdDurable
-	case r.holdRefused:
-		return holdRefused
-	}
-	return holdFailed
-}
-
 // entry returns a row with what all rows of the request share.
 func (r *request) entry(k account.EntryKind) account.Entry {
 	return account.Entry{Kind: k, AccountID: r.call.Account.ID, RequestID: r.call.RequestID, KeyID: r.call.Key.ID,
@@ -384,8 +299,4 @@ func (r *request) beganAt() time.Time { return r.began.Add(r.t.cfg.ClockOff) }
 
 func errGone() *abi.Error {
 	return &abi.Error{Kind: abi.Canceled, Op: "tree.forward", Msg: "the request was given up"}
-}
-
-func errNoHold() *abi.Error {
-	return system.LedgerUnavailable("tree.settle", errors.New("the request has no hold"))
 }

@@ -8,7 +8,6 @@ import (
 	"corenode/actors/account"
 	"corenode/actors/ledger"
 	"corenode/actors/limit"
-	"corenode/actors/limiter"
 	"corenode/actors/system"
 	"corenode/engine"
 	"corenode/extensions"
@@ -62,15 +61,15 @@ func (r *request) settle() {
 	r.settled = account.Settled{Usage: u, Reason: reason, Attempts: source.Attempts,
 		Source:  account.Source{Replica: source.Replica, RequestID: source.RequestID, Usage: source.Usage.String()},
 		Billing: r.billing, Quote: r.quoteTook, Verdict: r.verdictTook, Session: [16]byte(r.key[:16]), Attempted: r.result.Attempts,
-		Done:      time.Unix(0, r.doneAt.Load()),
+		Done:      r.endedAt,
 		Admission: r.admitted.Sub(r.began), Queue: r.result.Queue, Prefill: r.result.Prefill, Decode: r.result.Decode}
 	if r.peer() {
-		r.settlePeer(u, r.result)
+		r.settlePeer(u)
 		return
 	}
-	fate := r.holdFate()
+	fate := r.hold.fate()
 	if fate == holdDurable {
-		r.settled.Hold = r.heldAt.Sub(r.holdBegan)
+		r.settled.Hold = r.hold.took()
 	}
 	if fate == holdRefused || fate == holdFailed { // free: not one byte of output has left
 		r.settled.Usage = abi.Usage{}
@@ -119,7 +118,7 @@ func (r *request) settlementCommitted(c ledger.Commit) {
 		r.endClustered(c)
 	} else {
 		amount, taken, at := r.bill.charge()
-		r.giveBack(r.taken(), limiter.Settle{Settle: limit.Settle{Amount: -amount, Counters: taken, At: at, Seq: c.Seq}})
+		r.giveBack(r.taken(), limit.Settle{Amount: -amount, Counters: taken, At: at, Seq: c.Seq})
 	}
 	if c.Err != nil {
 		r.settleErr = c.Err

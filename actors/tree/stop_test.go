@@ -123,7 +123,7 @@ func TestStartFails(t *testing.T) {
 		m.broken.Store(true)
 		w := &world{store: newFakeStore(), billing: &fakeBilling{}}
 		_, err := Start(required(Config{}), Deps{Store: w.store, Accounts: w, Billing: w.billing,
-			Models: []Model{{IDs: []string{"one"}, New: m.New}}})
+			Models: []Model{{ID: "one", New: m.New}}})
 		if err == nil {
 			t.Fatal("a model without memory started")
 		}

@@ -9,7 +9,7 @@ import (
 )
 
 // Stream is an admitted request. Its owner writes the events of Output until one
-// ends the answer, and settles it exactly once, however it ended.
+// ends the answer, and settles it, however it ended. Who has canceled it need not: the tree does.
 type Stream struct{ r *request }
 
 // Output receives the events, the last of them EventEnd or EventError.
@@ -18,7 +18,7 @@ func (s *Stream) Output() *engine.Output { return s.r.job.Output }
 // Held receives once: nil when the money of the request is durably reserved, or
 // why it is not. The first byte of output must not leave before that. After an
 // error, Withhold, Cancel and Settle.
-func (s *Stream) Held() <-chan error { return s.r.held }
+func (s *Stream) Held() <-chan error { return s.r.hold.told }
 
 // Cancel ends the request: its client is gone. The engine lets go of it within a
 // step, and then its permit is free, whatever the writer does. An answer that is
@@ -40,7 +40,10 @@ func (s *Stream) Shown() { s.r.shown.Store(true) }
 // no error may leave. It never is when the ledger ends before.
 func (s *Stream) Withhold() <-chan struct{} { return s.r.withhold() }
 
-// Settle waits for the end of the request, bills it and sends its settlement. The
+// Done is closed when the job has ended: the engine has let go of it.
+func (s *Stream) Done() <-chan struct{} { return s.r.done }
+
+// Settle waits for the end of the job, bills it and sends its settlement. The
 // channel is closed when Outcome is known: the settlement is durable, or never
 // will be. The request keeps its permit for SettleWait of that. It may be called again.
 func (s *Stream) Settle() <-chan struct{} {

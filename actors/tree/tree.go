@@ -40,7 +40,7 @@ import (
 	"corenode/wasm/abi"
 )
 
-// model is one batcher and the ids it answers to.
+// model is one batcher.
 type model struct {
 	unit     *batcher.Unit
 	ref      *system.Ref
@@ -66,8 +66,8 @@ type Tree struct {
 	sessions *system.Pool[session.Key, session.Cell]
 	budget   *session.Budget
 	keys     *keyMaker
-	models   map[string]*model // by model id; not changed after Start
-	units    []*model          // each once
+	models   map[string]*model // by id; not changed after Start
+	units    []*model          // the same, in their order
 	ledger   *system.Ref
 	journal  *ledger.Log
 	node     *system.Ref
@@ -183,7 +183,7 @@ func (t *Tree) limitsSpec() system.PoolSpec[string, limiter.Cell] {
 	return system.PoolSpec[string, limiter.Cell]{Name: limitsActor, Child: limiterActor,
 		Policy: policyOf(limitsActor), Children: policyOf(limiterActor),
 		MailboxMax: t.cfg.MailboxMax, Max: t.cfg.LimitersMax, TellBeyondMax: true, SweepMax: t.cfg.SweepMax,
-		Cell: func(string) *limiter.Cell { return &limiter.Cell{} }, New: make}
+		New: make}
 }
 
 func (t *Tree) sessionsSpec() system.PoolSpec[session.Key, session.Cell] {
@@ -196,26 +196,20 @@ func (t *Tree) sessionsSpec() system.PoolSpec[session.Key, session.Cell] {
 	return system.PoolSpec[session.Key, session.Cell]{Name: sessionsActor, Child: sessionActor,
 		Policy: policyOf(sessionsActor), Children: policyOf(sessionActor),
 		MailboxMax: t.cfg.MailboxMax, Max: t.cfg.SessionsMax, SweepMax: t.cfg.SweepMax,
-		Cell: func(session.Key) *session.Cell { return &session.Cell{} },
-		New:  func(k session.Key, c *session.Cell) system.Actor { return session.New(k, c, deps) }}
+		New: func(k session.Key, c *session.Cell) system.Actor { return session.New(k, c, deps) }}
 }
 
-// batcherSpecs makes one unit per model and fills the map of ids.
+// batcherSpecs makes one unit per model.
 func (t *Tree) batcherSpecs() ([]system.Spec, error) {
 	var specs []system.Spec
 	for _, d := range t.deps.Models {
-		if len(d.IDs) == 0 {
-			return nil, errors.New("a model has no id")
-		}
 		m := &model{pinBytes: d.PinBytesPerToken, load: d.Load, unit: batcher.NewUnit(batcher.Config{
-			Model: d.IDs[0], New: d.New, PollEvery: d.PollEvery, InboxMax: t.cfg.InboxMax, Hook: t.cfg.hook})}
-		t.units = append(t.units, m)
-		for _, id := range d.IDs {
-			if t.models[id] != nil {
-				return nil, fmt.Errorf("model id %s is served twice", id)
-			}
-			t.models[id] = m
+			Model: d.ID, New: d.New, PollEvery: d.PollEvery, InboxMax: t.cfg.InboxMax, Hook: t.cfg.hook})}
+		if t.models[d.ID] != nil {
+			return nil, fmt.Errorf("model id %s is served twice", d.ID)
 		}
+		t.models[d.ID] = m
+		t.units = append(t.units, m)
 		specs = append(specs, t.spec(batcherActor, func() system.Actor { return batcher.New(m.unit) }))
 	}
 	return specs, nil
@@ -248,7 +242,7 @@ func (t *Tree) Generate(c account.Call) (*Stream, account.Limits, error) {
 	if answer.err != nil {
 		return nil, t.limitsOr(answer.limits, c.Account, c.Key), t.refuse(answer.err)
 	}
-	if err := r.hold(); err != nil {
+	if err := r.sendHold(); err != nil {
 		r.cancel()
 		return nil, answer.limits, t.refuse(err)
 	}
@@ -268,8 +262,8 @@ func (t *Tree) newRequest(c account.Call) (*request, *abi.Error) {
 		ask: limit.Ask{RequestID: c.RequestID, Prompt: int64(c.Request.InputTokens()), OutputMax: int64(c.Request.MaxTokens),
 			Key: c.Key},
 		key:   t.keys.key(c),
-		reply: make(chan reply, 1), done: make(chan struct{}), held: make(chan error, 1),
-		holdDone: make(chan struct{}), settledCh: make(chan struct{})}
+		reply: make(chan reply, 1), done: make(chan struct{}), settledCh: make(chan struct{}),
+		hold: hold{told: make(chan error, 1), done: make(chan struct{})}}
 	r.job.ID, r.job.Account, r.job.Request, r.job.Pin = c.RequestID, c.Account.CacheAccount(c.Peer), c.Request, m.pinBytes > 0
 	r.job.Session, r.job.Forwarded = string(r.key[:]), r.peer()
 	r.job.Output = engine.NewWholeOutput()
@@ -369,7 +363,7 @@ func errDraining() *abi.Error {
 
 // admit sends the request on its way and waits for its one answer.
 func (t *Tree) admit(r *request) reply {
-	m := limiter.Reserve{Ask: r.ask, Ticket: (*admission)(r)}
+	m := limiter.Reserve{Ask: r.ask, Ticket: r}
 	if err := t.limits.Send(r.call.Account.ID, m); err != nil {
 		t.requests.remove(r)
 		return reply{err: system.TooManyRequests("tree.admit", err)}
@@ -461,12 +455,9 @@ func (t *Tree) load(id string, done func(limit.Loaded, error)) {
 	}
 }
 
-// tellLimiter sends what a request gives back. If the limiter stops before it
-// reads the message, the message goes to the next one, for which there is always room.
-func (t *Tree) tellLimiter(id string, make func(lost func()) limiter.Message) {
-	var send func()
-	send = func() { _ = t.limits.Tell(id, make(send)) } // fails only when the whole tree stops
-	send()
+// limiterOf returns what sends to the limiter of an account what a request gives back: for that there is always room.
+func (t *Tree) limiterOf(account string) func(limiter.Message) {
+	return func(m limiter.Message) { _ = t.limits.Tell(account, m) } // fails only when the whole tree stops
 }
 
 // release gives a pin back to its model.

@@ -277,14 +277,14 @@ func TestFinishedWithoutHold(t *testing.T) {
 // find it on its way.
 func TestHoldIsKnownBeforeItIsTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := &request{held: make(chan error), holdDone: make(chan struct{})} // no room: the ledger is kept at telling
-		r.holdSent.Store(true)
-		go r.holdCommitted(ledger.Commit{Err: errGone()})
+		h := &hold{told: make(chan error), done: make(chan struct{})} // no room: the ledger is kept at telling
+		h.begin()
+		go h.committed(ledger.Commit{Err: errGone()})
 		synctest.Wait()
-		if fate := r.holdFate(); fate != holdFailed {
+		if fate := h.fate(); fate != holdFailed {
 			t.Errorf("fate %d", fate)
 		}
-		<-r.held
+		<-h.told
 	})
 }
 

@@ -107,7 +107,7 @@ func (r *request) refunded(c ledger.Commit) {
 	case r.t.clustered(): // the refund told the store
 		r.bill.drop()
 	default:
-		back := limiter.Settle{Settle: limit.Settle{RequestID: r.ask.RequestID, KeyID: r.ask.Key.ID, Seq: c.Seq}}
+		back := limit.Settle{RequestID: r.ask.RequestID, KeyID: r.ask.Key.ID, Seq: c.Seq}
 		var taken []abi.Counter
 		back.Amount, taken = r.bill.drop()
 		back.At = r.bill.refundAt // written before the ledger was asked
@@ -115,7 +115,8 @@ func (r *request) refunded(c ledger.Commit) {
 			c.Amount = -c.Amount
 			back.Counters = append(back.Counters, c)
 		}
-		r.t.tellLimiter(r.call.Account.ID, func(lost func()) limiter.Message { back.Lost = lost; return back })
+		tell := r.t.limiterOf(r.call.Account.ID)
+		tell(limiter.Back{Settles: true, Settle: back, Again: tell})
 	}
 	close(r.bill.withheld)
 }

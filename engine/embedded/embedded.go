@@ -20,6 +20,10 @@ import (
 // the contract says this many tokens.
 const ContextLength = 262144
 
+// ThinkingMax is how many tokens the models may think, about twice the longest thought that they learned: longer ones
+// go round in circles.
+const ThinkingMax = 512
+
 //go:embed *.gguf*
 var files embed.FS
 

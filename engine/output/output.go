@@ -246,7 +246,7 @@ func (p *Parser) Done() bool {
 // Count counts one token, before Feed gets its text.
 func (p *Parser) Count() {
 	switch {
-	case p.inThinking():
+	case p.InThinking():
 		p.thoughts++
 	case p.state == stateCall && p.thought:
 		p.doubtful++ // thinking if the tag is only a mention
@@ -258,8 +258,8 @@ func (p *Parser) Count() {
 // call or the end of the output.
 func (p *Parser) Thoughts() int { return p.thoughts }
 
-// inThinking reports whether the next text is thinking, as far as is known. A held call is none.
-func (p *Parser) inThinking() bool {
+// InThinking reports whether the next text is thinking, as far as is known. A held call is none.
+func (p *Parser) InThinking() bool {
 	return p.state == stateThinking || p.state == stateStart && p.options.Thinking
 }
 
@@ -310,7 +310,7 @@ func (p *Parser) flush(dst []abi.Event) []abi.Event {
 	switch {
 	case p.state == stateCall:
 		return p.emitHeld(dst, rest)
-	case p.inThinking():
+	case p.InThinking():
 		rest = strings.TrimRight(rest, space)
 		if !p.thinkingOpen() {
 			rest = strings.TrimLeft(rest, space)

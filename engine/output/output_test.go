@@ -378,8 +378,8 @@ func TestStreaming(t *testing.T) {
 		if got != s.out {
 			t.Errorf("step %d: %q gave %q, want %q", i, s.in, got, s.out)
 		}
-		if want := i < 5; p.inThinking() != want {
-			t.Errorf("step %d: inThinking is %v", i, !want)
+		if want := i < 5; p.InThinking() != want {
+			t.Errorf("step %d: InThinking is %v", i, !want)
 		}
 	}
 }

@@ -25,5 +25,5 @@ func (t Tags) Usual() bool { return t == plainTags }
 // Takes says whether a tag that comes as a token is text here, because it ends thinking or may open it. Elsewhere
 // such a token is nothing.
 func (p *Parser) Takes(tag string) bool {
-	return tag == p.options.Tags.Close && p.inThinking() || tag == p.options.Tags.Open && p.state == stateStart
+	return tag == p.options.Tags.Close && p.InThinking() || tag == p.options.Tags.Open && p.state == stateStart
 }

@@ -99,6 +99,9 @@ func invalidPart(s string) int {
 	return n
 }
 
+// Within says whether the text so far ends inside a character.
+func (d *Decoder) Within() bool { return d.partialLen > 0 }
+
 // Flush returns what is held back, as U+FFFD, and leaves the decoder empty.
 // Call it once, after the last token.
 func (d *Decoder) Flush() string {

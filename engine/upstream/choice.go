@@ -118,18 +118,21 @@ func (m *Model) release(p place, o *outcome) {
 	}
 	defer m.serveWaiting() // with what is learned here
 	m.set.Release(r.base)
-	switch {
-	case o == nil || o.final != nil && !o.refuses:
+	if o == nil || o.verdict == ofRequest {
 		m.set.Succeeded(r.base)
-	case o.refuses: // what it answered before is of no use there now, and would draw the next turn for ever
+		return
+	}
+	switch o.verdict {
+	case refusesNode, refusesKey: // what it answered before is of no use there now, and would draw the next turn for ever
 		m.set.Unlearn(r.base, p.prefixes)
-		if o.key {
+		m.refusedBy(r, o, time.Now())
+		if o.verdict == refusesKey {
 			m.failed(r, o)
 		} else { // a request may be why: it must neither take a server out nor keep one in
 			m.counts.Failures.Add(1)
 			m.set.Refused(r.base, o.why())
 		}
-	case o.full:
+	case full:
 		m.set.Unlearn(r.base, p.fresh)
 		m.full(r, o, time.Now())
 	default:
@@ -138,14 +141,24 @@ func (m *Model) release(p place, o *outcome) {
 	}
 }
 
-// fullEvery is how often the log says of a replica that it is full.
-const fullEvery = time.Minute
+// toldEvery is how often the log says of a replica that it is full, and that it refuses this node.
+const toldEvery = time.Minute
+
+// refusedBy tells operators of a replica that refuses this node, as it does for each request. mu is held.
+func (m *Model) refusedBy(r *replica, o *outcome, now time.Time) {
+	if now.Sub(r.refusalToldAt) < toldEvery {
+		return
+	}
+	r.refusalToldAt = now
+	m.options.Log.Error("the model's server refuses this node; look at its key, its model name and its URL",
+		"model", m.options.ID, "replica", r.base, "reason", cut(o.err.Error(), 300))
+}
 
 // full counts that a replica had no room: it is not broken, but whoever is refused everywhere has to find out why. mu is held.
 func (m *Model) full(r *replica, o *outcome, now time.Time) {
 	m.counts.Full.Add(1)
 	m.set.Refused(r.base, o.why())
-	if now.Sub(r.fullToldAt) < fullEvery {
+	if now.Sub(r.fullToldAt) < toldEvery {
 		return
 	}
 	r.fullToldAt = now
@@ -156,7 +169,7 @@ func (m *Model) full(r *replica, o *outcome, now time.Time) {
 func (m *Model) failed(r *replica, o *outcome) {
 	m.counts.Failures.Add(1)
 	reason := cut(o.err.Error(), 300)
-	if o.free { // it was not there: what it had cached may be gone
+	if o.verdict == absent { // it was not there: what it had cached may be gone
 		m.set.Forget(r.base)
 	}
 	if m.set.Failed(r.base, o.why(), time.Now()) {

@@ -370,7 +370,7 @@ func TestRefusingServerIsLeft(t *testing.T) {
 			}
 			return c.place
 		}
-		fail := func(p place, status int) { m.release(p, r.failure(p.replica, status, "no")) }
+		fail := func(p place, status int) { m.release(p, r.failure(p.base, status, serverError{msg: "no"})) }
 		first := choose()
 		m.release(first, nil) // it has answered
 		for range 10 {
@@ -490,22 +490,43 @@ func TestCancelNeedsNoStep(t *testing.T) {
 	}
 }
 
-// TestRefusedForItsLength: what servers say of a prompt that is too long for them has the reason that agents shorten a
-// conversation for, and no other refusal has.
+// TestRefusedForItsLength: what servers say of a prompt that is too long for them, in a sentence or with a code, has the reason
+// that agents shorten a conversation for. No other refusal has, and be it one that quotes the request.
 func TestRefusedForItsLength(t *testing.T) {
 	for msg, long := range map[string]bool{
 		"This model's maximum context length is 8 tokens. However, you requested 9 tokens (8 in the messages).": true,
 		"The input (9 tokens) is longer than the model's context length (8 tokens).":                            true,
 		"Requested token count exceeds the model's maximum context length of 8 tokens.":                         true,
+		"The decoder prompt (length 9) is longer than the maximum model length of 8. Make sure that":            true,
+		"Input length (9 tokens) exceeds the maximum allowed length (8 tokens). Use a shorter input":            true,
 		"request (9 tokens) exceeds the available context size (8 tokens), try increasing it":                   true,
-		"messages: prompt is too long: 9 tokens > 8 maximum":                                                    true,
-		"max_tokens: input length and `max_tokens` exceed context limit: 8 + 1 > 8":                             true,
-		"temperature is too long a word":                                                                        false,
-		"":                                                                                                      false,
+		"the request exceeds the available context size. try increasing the context size":                       true,
+		"Context size has been exceeded.":                                                                          true,
+		"tokens to keep from the initial prompt is greater than the context length":                                true,
+		"Prompt contains 9 tokens, too large for model with 8 maximum context length":                              true,
+		"messages: prompt is too long: 9 tokens > 8 maximum":                                                       true,
+		"However, the model is loaded with context length of only 8 tokens, which is not enough.":                  true,
+		"litellm.ContextWindowExceededError: Hosted_vllmException - {\"message\":\"The input (9 tokens)\"}":        true,
+		"max_tokens: input length and `max_tokens` exceed context limit: 8 + 1 > 8":                                true,
+		"1 validation error:\n  {'type': 'missing', 'loc': ('body', 'model'), 'input': 'context length (8'}":       false,
+		"1 validation error for Request\nmessages.0\n  want a string [input_value=['prompt is too long: 9', 'a']]": false,
+		"unknown role: " + strings.Repeat("x", 300) + ", prompt is too long: 9":                                    false,
+		"a tool may not be named after the context window":                                                         false,
+		"temperature is too long a word":                                                                           false,
+		"":                                                                                                         false,
 	} {
-		o := (&relay{}).failure(&replica{base: "http://a"}, http.StatusBadRequest, msg)
-		if o.final == nil || (o.final.Reason == abi.ReasonPrompt) != long || !strings.HasSuffix(o.final.Message(), msg) {
-			t.Errorf("%q is %+v", msg, o.final)
+		o := (&relay{}).failure("http://a", http.StatusBadRequest, serverError{msg: msg})
+		if e := o.refusal(); !o.verdict.final() || (e.Reason == abi.ReasonPrompt) != long || !strings.HasSuffix(e.Message(), msg) {
+			t.Errorf("%q is %+v", msg, e)
+		}
+	}
+	for page, long := range map[string]bool{
+		`{"error":{"message":"Shorten it.","code":"context_length_exceeded"}}`:              true,
+		`{"error":{"message":"Shorten it.","code":400,"type":"exceed_context_size_error"}}`: true,
+		`{"error":{"message":"Shorten it.","code":null,"type":"invalid_request_error"}}`:    false,
+	} {
+		if e := readError([]byte(page)); e.msg != "Shorten it." || (refused("", e, nil).Reason == abi.ReasonPrompt) != long {
+			t.Errorf("%s is %+v", page, e)
 		}
 	}
 }

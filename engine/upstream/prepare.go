@@ -214,7 +214,7 @@ func (m *Model) countAt(ctx context.Context, r *replica, body []byte, forward []
 	}
 	switch status {
 	case http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity:
-		return 0, refused("upstream.Count", m.withoutKey(errorMessage(page)), nil)
+		return 0, refused("upstream.Count", m.errorOf(page), nil)
 	}
 	if status != http.StatusOK {
 		return 0, fmt.Errorf("%s%s: status %d: %.200s", r.base, m.traits.Count, status, m.withoutKey(string(page)))

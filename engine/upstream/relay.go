@@ -35,17 +35,15 @@ type relay struct {
 	job     *engine.Job
 	sent    *sent
 	taken   func(*abi.Error) // for the step loop; see Stepper.Submit
+	told    bool             // something was reported, or taken called. Guarded by stepper.mu once the relay runs
 	chosen  place            // for the first attempt; none: the relay chooses
-	backed  bool             // the own engine takes the job, of which untold says that nobody was told whether
-	untold  bool             // it was taken. Both are written before endOf
 
 	ctx    context.Context // ends when the job is cancelled or aborted
 	cancel context.CancelFunc
 	cause  atomic.Pointer[abi.Error] // why it was aborted; nil for a job that was cancelled
 	done   chan struct{}
 
-	tell   sync.Once // the first of what taken is told counts
-	result engine.Result
+	result engine.Result // the step loop reads it behind the last report
 
 	// Owned by the relay's goroutine:
 	submitted, sentAt, firstAt time.Time
@@ -77,15 +75,6 @@ func (r *relay) stop(err *abi.Error) {
 	r.cancel()
 }
 
-// say tells the step loop, once, whether the request was taken.
-func (r *relay) say(err *abi.Error) (first bool) {
-	r.tell.Do(func() {
-		first = true
-		r.stepper.answerFor(r, err)
-	})
-	return first
-}
-
 func (r *relay) run() {
 	defer close(r.done)
 	defer r.cancel()
@@ -98,7 +87,7 @@ func (r *relay) run() {
 			}
 		}()
 		if r.job.Request.Stream {
-			timer := time.AfterFunc(acceptWait, func() { r.say(nil) })
+			timer := time.AfterFunc(acceptWait, func() { r.stepper.report(r, relayTaken, nil) })
 			defer timer.Stop()
 		}
 		rest, err = r.answer()
@@ -110,13 +99,14 @@ func (r *relay) run() {
 
 // end tells how the job ended.
 func (r *relay) end(err *abi.Error) {
-	if r.goBack(err) {
+	switch {
+	case r.ownMayAnswer(err):
+		r.job.Observe(abi.Usage{}, 0)
+		r.stepper.report(r, relayBack, nil)
 		return
+	case err != nil && !r.shown && r.stepper.report(r, relayRefused, r.tried(err)):
+		return // before anything was promised
 	}
-	if err != nil && !r.shown && r.say(err) {
-		return // it was refused before anything was promised
-	}
-	r.say(nil)
 	r.result.Err = err
 	r.result.Source = r.source
 	if err != nil {
@@ -127,7 +117,12 @@ func (r *relay) end(err *abi.Error) {
 		r.job.Output.Push(abi.Event{Kind: abi.EventError, Err: err})
 	}
 	r.result.Queue, r.result.Prefill, r.result.Decode = phases(r.submitted, r.sentAt, r.firstAt, time.Now())
-	r.stepper.endOf(r)
+	r.stepper.report(r, relayEnded, nil)
+}
+
+// ownMayAnswer says whether there is an own engine that can answer what another node did not: it failed, and nothing was shown.
+func (r *relay) ownMayAnswer(err *abi.Error) bool {
+	return err != nil && r.stepper.back != nil && !r.shown && r.ctx.Err() == nil && err.Kind != abi.Canceled
 }
 
 // observed is the usage of an answer that did not end: nothing before its first piece,
@@ -194,8 +189,8 @@ func (r *relay) answer() (*leftover, *abi.Error) {
 			return rest, nil
 		case r.ctx.Err() != nil:
 			return nil, r.stopped()
-		case o.final != nil:
-			return nil, o.final
+		case o.verdict.final():
+			return nil, o.refusal()
 		case r.shown || o.last:
 			return nil, &abi.Error{Kind: abi.Internal, Op: "upstream.relay", Err: o.err,
 				Msg: "the model failed while it was answering; try again"}
@@ -246,7 +241,8 @@ func (r *relay) stopped() *abi.Error {
 // choose picks a replica and counts the request there. Where all are full it waits.
 func (r *relay) choose(key route.Key, tried []string, last *outcome) (place, *abi.Error) {
 	m := r.model
-	w := &waiter{wish: wish{key, tried, last != nil && !last.free}, submitted: r.submitted, told: make(chan choice, 1)}
+	retry := last != nil && last.verdict != absent && last.verdict != full // else nothing of the request had begun: it costs no budget
+	w := &waiter{wish: wish{key, tried, retry}, submitted: r.submitted, told: make(chan choice, 1)}
 	c, waits := m.chooseOrWait(w)
 	if waits {
 		var err *abi.Error
@@ -262,7 +258,7 @@ func (r *relay) choose(key route.Key, tried []string, last *outcome) (place, *ab
 	case c.why == route.NoneUp:
 		return place{}, m.noneUp()
 	}
-	if last != nil && !last.full {
+	if last != nil && last.verdict != full {
 		m.counts.Retries.Add(1)
 	}
 	return c.place, nil
@@ -313,12 +309,12 @@ func (r *relay) attempt(rep *replica, n int) (*leftover, *outcome) {
 	stop := context.AfterFunc(r.ctx, func() { c.Close() })
 	defer stop()
 	r.source.RequestID = cut(printable(cmp.Or(resp.Header.Get("X-Request-Id"), resp.Header.Get("Request-Id"))), requestIDMax)
-	o := r.status(rep, resp)
+	o := r.status(rep.base, resp)
 	if r.asked = o == nil; r.asked {
-		r.say(nil)
+		r.stepper.report(r, relayTaken, nil)
 		o = r.stream(c, resp.Body)
 	}
-	if o != nil {
+	if o != nil || !stop() { // a cancel that came with the last piece closes it, when another request may have it
 		c.Close()
 		return nil, o
 	}
@@ -405,7 +401,7 @@ func (r *relay) stream(c *conn, body io.Reader) *outcome {
 		case r.reader.Ended():
 			return nil
 		case failed:
-			return r.failure(&replica{base: r.source.Replica}, failure.Status, r.model.withoutKey(failure.Msg))
+			return r.failure(r.source.Replica, failure.Status, serverError{msg: r.model.withoutKey(failure.Msg)})
 		case bad != nil:
 			return &outcome{err: bad, reason: ReasonBroken}
 		case timeout(err):
@@ -511,7 +507,7 @@ func (r *relay) checkCalls(events []abi.Event) *outcome {
 			r.model.counts.InvalidCalls.Add(1)
 			if text == "" || !r.model.options.PassInvalidCalls {
 				r.misfit = true
-				return &outcome{err: err, final: errInvalidCall(err)}
+				return &outcome{verdict: ofRequest, err: errInvalidCall(err)}
 			}
 		}
 	}

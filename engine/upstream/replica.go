@@ -33,7 +33,7 @@ type replica struct {
 	drained bool // an operator drained it
 	leaving bool // nobody names it any more: it goes when nothing runs there
 
-	fullToldAt time.Time // when the log last said that it is full
+	fullToldAt, refusalToldAt time.Time // when the log last said that it is full, and that it refuses this node
 
 	// idleConnsMax bounds idle: as many as requests may run at once, so that those of a burst serve the next one.
 	idleConnsMax int

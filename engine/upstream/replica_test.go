@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"bytes"
 	"io"
 	"net"
 	"net/http"
@@ -11,7 +12,9 @@ import (
 	"testing"
 	"time"
 
+	"corenode/engine"
 	"corenode/engine/upstream/wire"
+	"corenode/wasm/abi"
 )
 
 // TestCountsKeepTheirConnection: one question for a count after the other goes on one connection, unless the server closes it.
@@ -88,6 +91,53 @@ func TestIdleConnections(t *testing.T) {
 		_ = c.SetReadDeadline(time.Unix(1, 0)) // what is closed says so all the same
 		if _, err := c.Read(make([]byte, 1)); err != io.EOF {
 			t.Errorf("connection %d is open: %v", i, err)
+		}
+	}
+}
+
+// leaving is a connection whose request is cancelled with its last piece, and whose Close does not come to it in time.
+type leaving struct {
+	net.Conn
+	cancel func()
+}
+
+func (c *leaving) Read(to []byte) (int, error) {
+	n, err := c.Conn.Read(to)
+	if bytes.Contains(to[:n], []byte("[DONE]")) && c.cancel != nil {
+		c.cancel()
+	}
+	return n, err
+}
+
+func (*leaving) Close() error { return nil }
+
+// TestCancelWithTheLastPiece: a connection that a cancel is about to close is not kept for the next request.
+func TestCancelWithTheLastPiece(t *testing.T) {
+	for _, canceled := range []bool{false, true} {
+		m := open(t, wire.VLLM, func(o *Options) { o.ProbeEvery = time.Hour }, start(t, wire.VLLM, plainAnswer))
+		waitFor(t, "the server to be ready", func() bool { return len(m.urls()) == 1 })
+		prepared, err := m.Prepare("acct", helloRequest(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		of := m.urls()[0]
+		c, err := net.Dial("tcp", strings.TrimPrefix(of.base, "http://"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { c.Close() })
+		of.close() // those of the count
+		of.closed = false
+		its := &leaving{Conn: c}
+		of.keep(newConn(its))
+		j := &engine.Job{Account: "acct", Request: prepared, Output: engine.NewWholeOutput(), Finished: func(engine.Result) {}}
+		r := newRelay(newLoop(t, m).stepper, j, time.Now(), func(*abi.Error) {})
+		if canceled {
+			its.cancel = r.cancel
+		}
+		r.run()
+		if kept := len(of.idle); (kept == 0) != canceled || r.result.Err != nil {
+			t.Errorf("canceled %v: %d connections are kept (%v)", canceled, kept, r.result.Err)
 		}
 	}
 }

@@ -140,16 +140,3 @@ func (m *Model) othersReady() bool {
 	defer m.mu.Unlock()
 	return len(m.ready) > 1
 }
-
-// goBack gives the job to the own engine, if that can answer what another node did not: it failed,
-// and nothing was shown.
-func (r *relay) goBack(err *abi.Error) bool {
-	if err == nil || r.stepper.back == nil || r.shown || r.ctx.Err() != nil || err.Kind == abi.Canceled {
-		return false
-	}
-	r.backed = true
-	r.tell.Do(func() { r.untold = true })
-	r.job.Observe(abi.Usage{}, 0)
-	r.stepper.endOf(r)
-	return true
-}

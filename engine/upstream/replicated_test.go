@@ -78,29 +78,46 @@ func trySharing(t *testing.T, fault fake.Fault, stream bool) {
 	}
 }
 
+// fullEngine takes no job.
+type fullEngine struct{ ownEngine }
+
+func (*fullEngine) Submit(_ *engine.Job, _ time.Time, taken func(*abi.Error)) {
+	taken(&abi.Error{Kind: abi.Overloaded, Msg: "full"})
+}
+
 // TestTakenBackIsTold: what another node was asked and did not answer stands in the result of the own engine, with the time
-// for which the job waited for it.
+// for which the job waited for it, and in its refusal.
 func TestTakenBackIsTold(t *testing.T) {
-	for _, stream := range []bool{false, true} {
+	const body = `{"model":"far","max_tokens":5,"stream":%v,"messages":[{"role":"user","content":"conversation %d"}]}`
+	for _, c := range []struct {
+		stream bool
+		own    Engine
+		fault  fake.Fault
+	}{
+		{false, &ownEngine{}, fake.DieAfterHeaders},
+		{true, &ownEngine{}, fake.DieAfterHeaders},
+		{true, &fullEngine{}, fake.DieAfterHeaders}, // behind a promise
+		{true, &fullEngine{}, fake.DieBeforeHeaders},
+	} {
 		const waited = 20 * time.Millisecond
 		node := start(t, wire.Corenode, func(int, []byte) fake.Script {
 			time.Sleep(waited)
-			return fake.Script{Fault: fake.DieAfterHeaders}
+			return fake.Script{Fault: c.fault}
 		})
 		m := replicated(t)
 		m.Follow([]string{node.URL})
 		waitFor(t, "the other node", m.othersReady)
 		l := newLoop(t, m)
-		s := m.NewReplicatedStepper(l.stepper.wake, &ownEngine{})
+		s := m.NewReplicatedStepper(l.stepper.wake, c.own)
 		l.stepper, l.trace = s.Stepper, engine.Trace{ID: [16]byte{1}, Record: true}
 		for i := 0; len(node.Seen()) == 0; i++ { // until one is for the other node
-			got := runOne(t, l, s, fmt.Sprint("session ", i),
-				fmt.Sprintf(`{"model":"far","max_tokens":5,"stream":%v,"messages":[{"role":"user","content":"conversation %d"}]}`, stream, i)).result
+			got := runOne(t, l, s, fmt.Sprint("session ", i), fmt.Sprintf(body, c.stream, i))
 			if len(node.Seen()) == 0 {
 				continue
 			}
-			if len(got.Attempts) != 1 || got.Attempts[0].Replica != node.URL || got.Attempts[0].Failure == "" || got.Queue < waited {
-				t.Errorf("stream %v: attempts %+v, in the queue for %v", stream, got.Attempts, got.Queue)
+			all := attemptsOf(&got)
+			if len(all) != 1 || all[0].Replica != node.URL || all[0].Failure == "" || got.refused == nil && got.result.Queue < waited {
+				t.Errorf("%+v: attempts %+v, in the queue for %v", c, all, got.result.Queue)
 			}
 		}
 	}

@@ -46,7 +46,7 @@ func TestLogHasNoTextOfServers(t *testing.T) {
 		shown          bool   // operators see what it said
 	}{
 		"a failure":       {500, message, "answered 500", true},
-		"a refusal":       {401, message, "status=401", true},
+		"a refusal":       {401, message, "refuses this node; look at its key, its model name and its URL", true},
 		"a full one":      {429, message, "a server of the model is full", true},
 		"no stream":       {200, message, "answered 200 without a stream", true},
 		"an event":        {200, begun + failure, "answered 500", true},
@@ -115,5 +115,36 @@ func TestFullIsToldOnceAMinute(t *testing.T) {
 	}
 	if n := m.counts.Full.Load(); n != 5 {
 		t.Errorf("%d are counted", n)
+	}
+}
+
+// TestRefusalIsToldOnceAMinute: a server that refuses the node does so for each request, and the log says it once.
+func TestRefusalIsToldOnceAMinute(t *testing.T) {
+	var log *bytes.Buffer
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodPost {
+			w.WriteHeader(http.StatusForbidden)
+		}
+	}))
+	defer server.Close()
+	m := open(t, wire.Messages, func(o *Options) { log = logged(o); o.URLs, o.Counter = []string{server.URL}, counter{} })
+	waitFor(t, "the server to be ready", m.anyReady)
+	loop, want := newLoop(t, m), []string{"the model's server refuses this node", "answered 403"}
+	for range 10 {
+		if got := loop.ask("a", fmt.Sprintf(helloBody, "")); got.refused == nil && got.result.Err == nil {
+			t.Fatalf("%+v", got)
+		}
+	}
+	for _, text := range want {
+		if n := strings.Count(log.String(), text); n != 1 {
+			t.Errorf("%q is in %d lines of\n%s", text, n, log)
+		}
+	}
+	r, o := m.urls()[0], &outcome{err: errors.New("it answered 403")}
+	for i, after := range []time.Duration{2 * time.Minute, 2*time.Minute + 59*time.Second, 3 * time.Minute} {
+		m.refusedBy(r, o, time.Now().Add(after))
+		if n, lines := strings.Count(log.String(), want[0]), []int{2, 2, 3}[i]; n != lines {
+			t.Errorf("after %v: %d lines, want %d", after, n, lines)
+		}
 	}
 }

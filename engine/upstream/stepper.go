@@ -23,18 +23,28 @@ type Stepper struct {
 	// back takes a job that no other node answered, on the step loop; nil where there is no own engine.
 	back func(j *engine.Job, now time.Time, taken func(*abi.Error))
 
-	mu       sync.Mutex // guards what follows
-	answered []answer   // relays that were taken or refused
-	ended    []*relay
+	mu      sync.Mutex // guards what follows
+	reports []report   // at most two of each live relay
 }
 
-// answer is whether a relay's request was taken, for the step loop to pass on.
-type answer struct {
+// report is what a relay says, for the step loop to pass on.
+type report struct {
 	relay *relay
-	err   *abi.Error
+	kind  reportKind
+	err   *abi.Error // of relayRefused
+	first bool       // of relayBack: nobody was told whether the request was taken
 }
 
-// NewStepper makes a stepper. wake may be called from any goroutine.
+type reportKind uint8
+
+const (
+	relayTaken   reportKind = iota // the request was taken
+	relayRefused                   // it was not. The relay has ended
+	relayEnded                     // with its result, behind relayTaken
+	relayBack                      // it has ended, and the own engine is to answer
+)
+
+// NewStepper makes a stepper. wake may be called from any goroutine, and must not block.
 func (m *Model) NewStepper(wake func()) *Stepper {
 	return &Stepper{model: m, wake: wake, live: map[*engine.Job]*relay{}, next: make(chan *relay)}
 }
@@ -53,7 +63,8 @@ func (s *Stepper) submit(j *engine.Job, now time.Time, taken func(*abi.Error), c
 	s.live[j] = r
 	j.OnCancel(func() { r.stop(nil) })
 	if !j.Request.Stream {
-		r.tell.Do(func() { taken(nil) })
+		r.told = true
+		taken(nil)
 	}
 	select {
 	case s.next <- r:
@@ -88,27 +99,24 @@ func (s *Stepper) Step(time.Time) bool {
 	return false
 }
 
-// collect passes on what relays said: that they were taken, and that they ended.
+// collect passes on what relays said, in its order.
 func (s *Stepper) collect() {
 	s.mu.Lock()
-	answered, ended := s.answered, s.ended
-	s.answered, s.ended = nil, nil
+	reports := s.reports
+	s.reports = nil
 	s.mu.Unlock()
-	for _, a := range answered {
-		if a.err != nil {
-			delete(s.live, a.relay.job)
+	for _, p := range reports {
+		r := p.relay
+		if p.kind != relayTaken {
+			delete(s.live, r.job)
 		}
-		a.relay.taken(a.err)
-	}
-	for _, r := range ended {
-		if _, live := s.live[r.job]; !live {
-			continue
-		}
-		delete(s.live, r.job)
-		if r.backed {
-			s.takeBack(r)
-		} else {
+		switch p.kind {
+		case relayTaken, relayRefused:
+			r.taken(p.err)
+		case relayEnded:
 			r.job.Finished(r.result)
+		case relayBack:
+			s.takeBack(r, p.first)
 		}
 	}
 }
@@ -116,7 +124,7 @@ func (s *Stepper) collect() {
 // takeBack gives the job of a relay to the own engine. One that was promised an answer and is
 // refused now ends with the refusal. What the other node was asked, and how long, is of the job's result: the time is
 // one in which it waited.
-func (s *Stepper) takeBack(r *relay) {
+func (s *Stepper) takeBack(r *relay, untold bool) {
 	now, finished := time.Now(), r.job.Finished
 	r.job.Finished = func(res engine.Result) {
 		res.Attempts = r.result.Attempts
@@ -124,8 +132,8 @@ func (s *Stepper) takeBack(r *relay) {
 		finished(res)
 	}
 	s.back(r.job, now, func(err *abi.Error) {
-		if r.untold {
-			r.taken(err)
+		if untold {
+			r.taken(r.tried(err))
 		} else if err != nil {
 			r.job.Output.Push(abi.Event{Kind: abi.EventError, Err: err})
 			r.job.Finished(engine.Result{Err: err})
@@ -159,18 +167,15 @@ func (s *Stepper) Close() {
 	}
 }
 
-// answerFor is told by a relay, once, whether its request was taken.
-func (s *Stepper) answerFor(r *relay, err *abi.Error) {
+// report is told by a relay how it goes on, and says whether that is the first of it. That a request was taken or refused counts
+// only then.
+func (s *Stepper) report(r *relay, kind reportKind, err *abi.Error) (first bool) {
 	s.mu.Lock()
-	s.answered = append(s.answered, answer{r, err})
-	s.mu.Unlock()
-	s.wake()
-}
-
-// endOf is told by a relay that it has ended.
-func (s *Stepper) endOf(r *relay) {
-	s.mu.Lock()
-	s.ended = append(s.ended, r)
-	s.mu.Unlock()
-	s.wake()
+	defer s.mu.Unlock()
+	first, r.told = !r.told, true
+	if first || kind == relayEnded || kind == relayBack {
+		s.reports = append(s.reports, report{r, kind, err, first})
+		s.wake()
+	}
+	return first
 }

@@ -8,6 +8,7 @@ import (
 
 	"corenode/engine"
 	"corenode/engine/upstream/wire"
+	"corenode/wasm/abi"
 )
 
 // traceHeader tells the server where the request stands in its trace. A node keeps what this one says: where nothing is
@@ -39,16 +40,27 @@ func (r *relay) recorded(rep *replica, began time.Time) func(**outcome) {
 	binary.LittleEndian.PutUint64(r.span[:], rand.Uint64()|1) // an id of zeros is none
 	return func(o **outcome) {
 		a := engine.Attempt{Replica: rep.base, RequestID: r.source.RequestID, Span: r.span, Began: began, Ended: time.Now()}
-		switch {
+		switch o := *o; {
 		case r.ctx.Err() != nil:
 			a.Failure = "stopped"
-		case *o != nil && (*o).full:
+		case o == nil:
+		case o.verdict == full:
 			a.Failure = "full"
-		case *o != nil && (*o).final != nil:
-			a.Failure = (*o).final.Kind.String()
-		case *o != nil:
-			a.Failure = (*o).reason.String()
+		case o.verdict.final():
+			a.Failure = o.refusal().Kind.String()
+		default:
+			a.Failure = o.reason.String()
 		}
 		r.result.Attempts = append(r.result.Attempts, a)
 	}
+}
+
+// tried is a refusal of the request that carries what servers were asked, if that is recorded. Other jobs may have the same err.
+func (r *relay) tried(err *abi.Error) *abi.Error {
+	if len(r.result.Attempts) == 0 || err == nil {
+		return err
+	}
+	refusal := *err
+	refusal.Err = &engine.Tried{Attempts: r.result.Attempts, Err: err.Err}
+	return &refusal
 }

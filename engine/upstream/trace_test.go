@@ -2,6 +2,7 @@ package upstream
 
 import (
 	"encoding/hex"
+	"errors"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -60,6 +61,38 @@ func TestTraceGoesOn(t *testing.T) {
 	got = l.ask("a", hello(false)).result
 	if parents, states = told(); parents[got.Source.Replica] != "" || states[got.Source.Replica] != "" {
 		t.Errorf("without a trace: %v, %v", parents, states)
+	}
+}
+
+// attemptsOf are what a job's end has of its attempts: its result, or the refusal of a stream that was promised nothing.
+func attemptsOf(got *told) []engine.Attempt {
+	if got.refused == nil {
+		return got.result.Attempts
+	}
+	tried, ok := errors.AsType[*engine.Tried](got.refused)
+	if !ok {
+		return nil
+	}
+	return tried.Attempts
+}
+
+// TestRefusalHasItsAttempts: a request that is refused behind what servers were asked is recorded with it, a stream too. What the log
+// says of it is the same, and without a trace nothing is recorded.
+func TestRefusalHasItsAttempts(t *testing.T) {
+	for fault, attempts := range map[fake.Fault]int{fake.Broken500: 2, fake.Refuse400: 1} {
+		fails := func(int, []byte) fake.Script { return fake.Script{Fault: fault} }
+		l := newLoop(t, open(t, wire.VLLM, nil, start(t, wire.VLLM, fails), start(t, wire.VLLM, fails)))
+		for _, stream := range []bool{false, true} {
+			l.trace = engine.Trace{ID: [16]byte{1}, Record: true}
+			got := l.ask("a", hello(stream))
+			if all := attemptsOf(got); len(all) != attempts || all[0].Failure == "" {
+				t.Errorf("%s, stream %v: refused %v, ended with %v, attempts %+v", fault, stream, got.refused, got.result.Err, all)
+			}
+			l.trace.Record = false
+			if bare := l.ask("a", hello(stream)); attemptsOf(bare) != nil {
+				t.Errorf("%s, stream %v: attempts %+v without a trace", fault, stream, attemptsOf(bare))
+			}
+		}
 	}
 }
 

@@ -9,8 +9,10 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -33,7 +35,8 @@ type Compiler struct {
 
 // compile fills the folder dir of compiled modules, and says whether the module's code is intact there. An error ends the load. The
 // process is killed when ctx ends. Where it cannot be started or fails, Failed is
-// told, and the caller compiles the module.
+// told, and the caller compiles the module. One that somebody else killed ends the
+// load: what took too much memory there would take it here.
 func (c *Compiler) compile(ctx context.Context, metered []byte, dir string) (intact bool, err error) {
 	within, cancel := context.WithTimeout(ctx, compileTimeMax)
 	defer cancel()
@@ -49,12 +52,25 @@ func (c *Compiler) compile(ctx context.Context, metered []byte, dir string) (int
 		return false, context.Cause(c.Closing)
 	case ctx.Err() != nil:
 		return false, ctx.Err()
+	case wasKilled(err):
+		return false, Refused("compile", "give the node, or its control group, more memory, and load it again",
+			"the process that compiled it was killed, as the system does where memory is short: %w", err)
 	case err != nil:
 		c.Failed(err)
 	case refusal != "":
 		return false, refusedByEngine(errors.New(refusal))
 	}
 	return intact, nil
+}
+
+// wasKilled says whether a process ended by a kill that is not of its context.
+func wasKilled(err error) bool {
+	exit, ok := errors.AsType[*exec.ExitError](err)
+	if !ok {
+		return false
+	}
+	status, ok := exit.Sys().(syscall.WaitStatus)
+	return ok && status.Signaled() && status.Signal() == syscall.SIGKILL
 }
 
 func refusedByEngine(err error) error {
@@ -87,12 +103,14 @@ func (f *firstBytes) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// CompileModule is what Compiler.Command does: it lowers the priority of
-// this process for good, reads a module that a host has metered, and compiles it
+// CompileModule is what Compiler.Command does: for good, it lowers the priority of
+// this process and ignores what tells it to end, since a service manager may tell all processes of a
+// node that has yet to drain, and who needs it no more kills it. It reads a module that a host has metered, and compiles it
 // into the folder dir. What the engine has against the module goes to answer. No
 // code of the module runs here.
 func CompileModule(metered io.Reader, dir string, answer io.Writer) error {
 	lowerPriority()
+	signal.Ignore(os.Interrupt, syscall.SIGTERM)
 	return compileInto(metered, dir, answer)
 }
 

@@ -16,10 +16,11 @@ func childAttributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
 }
 
-// lowerPriority lets every other thread of the machine go first. Priorities are
+// lowerPriority lets every other thread of the machine go first, and this process end first where memory is short. Priorities are
 // of threads here, and a new one inherits its maker's: so all there are get it,
 // until no new one is found. What the system does not permit stays as it is.
 func lowerPriority() {
+	_ = os.WriteFile("/proc/self/oom_score_adj", []byte("1000"), 0)
 	done := map[int]bool{}
 	for before := -1; before < len(done); {
 		before = len(done)

@@ -15,7 +15,8 @@ import (
 // lowVariable in the environment makes the test program one that lowers its priority.
 const lowVariable = "CORENODE_TEST_LOW"
 
-// TestLowPriority: every thread of a compiling process gives way, those that it had before too.
+// TestLowPriority: every thread of a compiling process gives way, those that it had before too, and it is the first to go where
+// memory is short.
 func TestLowPriority(t *testing.T) {
 	if os.Getenv(lowVariable) == "" {
 		cmd := exec.Command(os.Args[0], "-test.run=^TestLowPriority$", "-test.v")
@@ -47,6 +48,9 @@ func TestLowPriority(t *testing.T) {
 		if a, err := unix.SchedGetAttr(id, 0); err != nil || a.Policy != unix.SCHED_IDLE {
 			t.Errorf("thread %d: %+v, %v", id, a, err)
 		}
+	}
+	if score, err := os.ReadFile("/proc/self/oom_score_adj"); err != nil || strings.TrimSpace(string(score)) != "1000" {
+		t.Errorf("where memory is short it counts %s, %v", score, err)
 	}
 	t.Log("all threads are idle")
 }

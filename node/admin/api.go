@@ -151,6 +151,22 @@ func (c *call) read(verb route, segment string, query []byte) (err error) {
 	return nil
 }
 
+// Refuse notes a call that the listener answers with a status, since it has not read its body. The error is of a caller who
+// may not make the call, which comes first.
+func (a *API) Refuse(ctx context.Context, method, path string, status int) (forbidden error) {
+	verb, _, err := match(method, path)
+	if err != nil {
+		return nil
+	}
+	if forbidden = verb.permit(operators.From(ctx)); forbidden != nil {
+		status = http.StatusForbidden
+	}
+	if verb.method != http.MethodGet {
+		a.note(verb, call{ctx: ctx, about: &about{}}, status)
+	}
+	return forbidden
+}
+
 // run answers a call of a verb. The line of one that changes something is
 // written when it is done, also when it panics.
 func (a *API) run(verb route, c call) (status int, value any) {
@@ -181,6 +197,10 @@ func (a *API) note(verb route, c call, status int) {
 	}
 	if c.about.key != "" {
 		attrs = append(attrs, slog.String("key", c.about.key))
+	}
+	if c.about.module != "" && c.about.module != target {
+		attrs = append(attrs, slog.String("module", c.about.module))
+		target = strings.TrimSpace(target + " " + c.about.module)
 	}
 	a.log.LogAttrs(context.Background(), slog.LevelInfo, "admin", attrs...)
 	a.audit(verb, c, target, status)

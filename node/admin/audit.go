@@ -18,10 +18,11 @@ type AuditRow struct {
 	Operator  string    `json:"operator"`
 	Method    string    `json:"method"`
 	Path      string    `json:"path" doc:"Of the verb, with its segment in braces; of a form of the console that the role forbids, that one's."`
-	Target    string    `json:"target,omitempty" doc:"That segment, of a call that found something of that name."`
+	Target    string    `json:"target,omitempty" doc:"That segment, of a call that found something of that name, and behind it the digest of a module."`
 	AccountID string    `json:"account_id,omitempty"`
 	KeyID     string    `json:"key_id,omitempty"`
 	Status    int64     `json:"status"`
+	Node      string    `json:"node,omitempty" doc:"That was called, where nodes share a database; of rows of an older release not known."`
 }
 
 // AuditPage is a page of the audit. Next is before of the page behind it, absent at the end.

@@ -145,3 +145,83 @@ func TestEveryWritingVerbIsAudited(t *testing.T) {
 		}
 	}
 }
+
+// TestRefusedByTheListener: a call of which the listener has not read the body is noted as others are, by its verb alone.
+func TestRefusedByTheListener(t *testing.T) {
+	s, err := sqlite.Open(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	api := New(s, &fakeNode{}, &fakeModules{}, nil, nil)
+	viewer, manager := operators.Operator{Name: "v", Role: operators.Viewer}, operators.Operator{Name: "m", Role: operators.Manager}
+	for _, c := range []struct {
+		who          operators.Operator
+		method, path string
+		forbidden    bool
+		row          string
+	}{
+		{manager, "POST", Root + "/accounts/alice/topups", false, "m POST " + Root + "/accounts/{account}/topups  413"},
+		{viewer, "POST", Root + "/accounts/alice/topups", true, "v POST " + Root + "/accounts/{account}/topups  403"},
+		{viewer, "GET", Root + "/accounts", false, ""},
+		{manager, "POST", "/secret", false, ""},
+		{manager, "SECRET", Root + "/accounts", false, ""},
+	} {
+		before, err := s.Audited("", 0, 100)
+		if err != nil {
+			t.Fatal(err)
+		}
+		forbidden := api.Refuse(operators.With(t.Context(), c.who), c.method, c.path, http.StatusRequestEntityTooLarge)
+		after, err := s.Audited("", 0, 100)
+		row := ""
+		if len(after) > len(before) {
+			r := after[0]
+			row = fmt.Sprint(r.Operator, " ", r.Method, " ", r.Path, " ", r.Target, " ", r.Status)
+		}
+		if err != nil || (forbidden != nil) != c.forbidden || row != c.row {
+			t.Errorf("%s %s of %s: forbidden %v, kept %q, want %q; %v", c.method, c.path, c.who.Name, forbidden, row, c.row, err)
+		}
+	}
+}
+
+// TestAuditOfModulesHasTheirDigest: which module was loaded is in no path, and what was typed of one may name another one later.
+func TestAuditOfModulesHasTheirDigest(t *testing.T) {
+	s, err := sqlite.Open(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	var log bytes.Buffer
+	c := Local(New(s, &fakeNode{}, &fakeModules{}, nil, slog.New(slog.NewTextHandler(&log, nil))))
+	load := func(again bool) func() error {
+		return func() error {
+			_, err := c.LoadModule(NewModule{Wasm: []byte("wasm"), Reconfigure: again})
+			return err
+		}
+	}
+	for _, v := range []struct {
+		do     func() error
+		target string
+	}{
+		{load(false), discount.Digest},
+		{load(true), discount.Digest},
+		{func() error { _, err := c.ActivateModule("disc"); return err }, "disc " + discount.Digest},
+		{func() error { _, err := c.ActivateModule(discount.Digest); return err }, discount.Digest},
+		{func() error { _, err := c.Rollback("billing"); return err }, "billing " + discount.Digest},
+	} {
+		log.Reset()
+		if err := v.do(); err != nil {
+			t.Fatal(err)
+		}
+		rows, err := s.Audited("", 0, 1)
+		if err != nil || len(rows) != 1 || rows[0].Target != v.target || !strings.Contains(log.String(), discount.Digest) {
+			t.Errorf("%+v, %v, want the target %q; the log has %s", rows, err, v.target, log.String())
+		}
+	}
+	if _, err := c.ActivateModule("nobody"); err == nil {
+		t.Error("an unknown module was activated")
+	}
+	if rows, err := s.Audited("", 0, 1); err != nil || rows[0].Target != "" {
+		t.Errorf("of none: %+v, %v", rows, err)
+	}
+}

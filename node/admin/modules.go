@@ -113,14 +113,18 @@ type Rerated struct {
 // errNoModules answers for a data folder without a running node: modules live in a node.
 var errNoModules = &Error{Kind: KindConflict, Message: "modules need a running node: start one with corenode serve"}
 
-// withModules makes a verb need the extension host.
+// withModules makes a verb need the extension host. Of one that answers a module, what is noted names that by its digest.
 func withModules(h handler) handler {
 	do := h.do
 	h.do = func(a *API, c call) (any, error) {
 		if a.modules == nil {
 			return nil, errNoModules
 		}
-		return do(a, c)
+		answer, err := do(a, c)
+		if m, ok := answer.(extensions.Info); ok && err == nil {
+			c.about.module = m.Digest
+		}
+		return answer, err
 	}
 	return h
 }

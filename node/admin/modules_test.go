@@ -28,7 +28,7 @@ type fakeModules struct {
 }
 
 // discount is the module that it has.
-var discount = extensions.Info{Slot: "billing", Name: "discount", State: extensions.StateLoaded}
+var discount = extensions.Info{Slot: "billing", Name: "discount", Digest: "sha256:d15c", State: extensions.StateLoaded}
 
 func (f *fakeModules) Modules() []extensions.Info {
 	return []extensions.Info{discount}

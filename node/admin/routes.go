@@ -16,9 +16,9 @@ type call struct {
 	about  *about // what its log line names; verbs fill it in
 }
 
-// about is the account that a call was about, and the key that it made or
-// revoked, by their ids; empty when there is none, or none was found.
-type about struct{ account, key string }
+// about is the account that a call was about, the key that it made or revoked, by their
+// ids, and the module, by its digest; empty when there is none, or none was found.
+type about struct{ account, key, module string }
 
 // route is one verb. Its path has at most one segment in braces. text is what it does, in one
 // sentence, and behind that what else a caller has to know.

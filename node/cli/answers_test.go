@@ -135,6 +135,28 @@ func TestReloadBlamesWhatIsAtFault(t *testing.T) {
 	}
 }
 
+// TestReloadByTheConfiguration: the file of a node says where it is, whatever else is wrong in it.
+func TestReloadByTheConfiguration(t *testing.T) {
+	t.Setenv("CORENODE_DATA_DIR", "") // put back at the end
+	os.Unsetenv("CORENODE_DATA_DIR")
+	dir := answering(t, map[string]string{"POST /admin/v1/reload": `{"changed":["log.level"],"wait_for_restart":[]}`})
+	file := filepath.Join(t.TempDir(), "c.yaml")
+	for _, c := range []struct{ text, says string }{
+		{"data_dir: " + dir + "\nno_such_key: 1\n", ""}, {"data_dir: [a]\n", "data_dir is of type sequence"}, {"limits: {\n", "not valid YAML"},
+	} {
+		if err := os.WriteFile(file, []byte(c.text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		out, err := typed("reload", "--config", file)
+		if c.says == "" && (err != nil || !strings.Contains(out, "log.level")) || c.says != "" && (err == nil || !strings.Contains(err.Error(), c.says)) {
+			t.Errorf("%q: %q, %v", c.text, out, err)
+		}
+	}
+	if _, err := typed("reload", "--config", file, "--data-dir", dir); err != nil {
+		t.Errorf("the folder given beside a file that is no YAML: %v", err)
+	}
+}
+
 // TestModelsThatTheNodeDoesNotServeAreSaid: a mistyped id leaves an account or a key without any model.
 func TestModelsThatTheNodeDoesNotServeAreSaid(t *testing.T) {
 	dir := answering(t, map[string]string{"GET /admin/v1/prices": `{"data":[{"model":"one"},{"model":"two"}]}`,

@@ -149,7 +149,8 @@ func measureNode(cfg *config.Config) doctor.Facts {
 	if f.Sync, err = syncTimes(cfg.DataDir); err != nil {
 		f.SyncError = err.Error()
 	}
-	f.Database, f.Open = hasDatabase(cfg.DataDir), openToOthers(cfg.DataDir)
+	f.Database = hasDatabase(cfg.DataDir)
+	f.Open, f.OpenToGroup = openToOthers(cfg.DataDir)
 	if unheard == nil {
 		f.Running = true
 		if f.Database { // PostgreSQL has backups of its own, and its audit may be long
@@ -278,15 +279,21 @@ func syncTimes(dir string) (times []time.Duration, err error) {
 	return times, nil
 }
 
-// openToOthers are the files of a data folder that others than the owner may read or write.
-func openToOthers(dir string) (open []string) {
+// openToOthers are the files of a data folder that others than the owner may read or write, and, apart from them, those that
+// beside the owner only a group of this process may.
+func openToOthers(dir string) (open, toGroup []string) {
 	for _, name := range []string{"", sqlite.DatabaseName, store.KeyName, admin.TokenName, store.SpillName} {
 		path := filepath.Join(dir, name)
-		if info, err := os.Stat(path); err == nil && info.Mode().Perm()&0o077 != 0 {
+		info, err := os.Stat(path)
+		switch {
+		case err != nil || info.Mode().Perm()&0o077 == 0:
+		case info.Mode().Perm()&0o007 == 0 && ofOwnGroup(info):
+			toGroup = append(toGroup, path)
+		default:
 			open = append(open, path)
 		}
 	}
-	return open
+	return open, toGroup
 }
 
 // lastBackup is when the audit says that one was made; zero is never, or not known. c is the running node.

@@ -1,7 +1,10 @@
 package cli
 
 import (
+	"io/fs"
 	"os"
+	"slices"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -16,6 +19,13 @@ func filesLimit() int64 {
 		return 0
 	}
 	return int64(min(limit.Max, 1<<40))
+}
+
+// ofOwnGroup says whether a file is of a group of this process.
+func ofOwnGroup(info fs.FileInfo) bool {
+	s, ok := info.Sys().(*syscall.Stat_t)
+	others, _ := os.Getgroups() // without them the first one counts
+	return ok && slices.Contains(append(others, os.Getegid()), int(s.Gid))
 }
 
 // clock asks the kernel whether something keeps its time true. Where this process may not, as under ProtectClock= of

@@ -3,8 +3,11 @@ package cli
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
+
+	"corenode/node/admin"
 )
 
 // TestTouched: who may not ask the kernel goes by a file that says of one synchronization only that it was.
@@ -24,4 +27,35 @@ func TestTouched(t *testing.T) {
 			t.Errorf("touched %v ago: %v", age, got)
 		}
 	}
+}
+
+// TestOpenToGroup: a file that the group of the process may read, as fsGroup of Kubernetes makes it, is not one that others may.
+func TestOpenToGroup(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, admin.TokenName)
+	if err := os.WriteFile(path, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	check := func(name string, mode os.FileMode, group int, open, toGroup []string) {
+		t.Helper()
+		for _, file := range []string{path, dir} {
+			if err := os.Chown(file, -1, group); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.Chmod(file, mode|0o100); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if gotOpen, gotGroup := openToOthers(dir); !slices.Equal(gotOpen, open) || !slices.Equal(gotGroup, toGroup) {
+			t.Errorf("%s: open %v, to the group %v", name, gotOpen, gotGroup)
+		}
+	}
+	both := []string{dir, path}
+	check("private", 0o600, os.Getegid(), nil, nil)
+	check("as of fsGroup", 0o660, os.Getegid(), nil, both)
+	check("to all", 0o664, os.Getegid(), both, nil)
+	if os.Geteuid() != 0 {
+		t.Skip("another group's file cannot be made: the test is not run by root")
+	}
+	check("to another group", 0o660, 65534, both, nil)
 }

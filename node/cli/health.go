@@ -19,11 +19,14 @@ const healthTimeout = 5 * time.Second
 
 func healthCommand() *cobra.Command {
 	var file string
+	var live bool
 	cmd := &cobra.Command{
 		Use: "health", Short: "Ask the node whether it is ready, for health checks", Args: cobra.NoArgs,
 		Long: `Ask /readyz at the address of the API, on this machine and with TLS where that is
 in use. The status is 0 when the node takes requests, else 1: it starts, drains,
-or a model is down. No key is needed.
+or a model is down. No key is needed. With --live it asks /healthz: the status is 0
+as long as the process answers, whatever it is short of, so that who ends what
+is unhealthy ends no node that another one could not replace.
 
 The address is the one that the node of the data folder left in api.addr, where
 the folder is configured or given by --data-dir, and can be read; else that of
@@ -32,10 +35,11 @@ started with. Mistakes in other keys do not matter: a node that runs goes on. A
 file that is not YAML says nothing: then the folder has to be given.`,
 		Example: `  corenode health
   corenode health --config /etc/corenode/corenode.yaml
-  corenode health --data-dir /var/lib/corenode`,
+  corenode health --live --data-dir /var/lib/corenode`,
 	}
 	f := cmd.Flags()
 	f.StringVar(&file, "config", "", "YAML `file` of the node")
+	f.BoolVar(&live, "live", false, "ask whether it is alive instead")
 	f.String("listen", "", "address of the API (default the node's)")
 	f.String("data-dir", "", "folder of the node's data (default the configuration's)")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
@@ -49,7 +53,7 @@ file that is not YAML says nothing: then the folder has to be given.`,
 		said := config.LoadPartial(from)
 		base, err := apiBase(said, from.Flags["listen"] != "")
 		if err == nil {
-			err = askHealth(base)
+			err = askHealth(base, live)
 		}
 		if err != nil {
 			return errors.Join(err, said.Err()) // which may be why it was asked elsewhere than it is
@@ -78,18 +82,22 @@ func apiBase(said config.Partial, named bool) (string, error) {
 	return scheme + "://" + admin.Reachable(cfg.Listen), nil
 }
 
-// askHealth asks the node at an address of this machine: whom its certificate names does not
+// askHealth asks the node at an address of this machine whether it is ready, or alive: whom its certificate names does not
 // matter, and nothing secret is said.
-func askHealth(base string) error {
+func askHealth(base string, live bool) error {
+	path, state := "/readyz", "ready"
+	if live {
+		path, state = "/healthz", "alive"
+	}
 	h := &http.Client{Timeout: healthTimeout, Transport: &http.Transport{DisableKeepAlives: true,
 		TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: true}}}
-	answer, err := h.Get(base + "/readyz")
+	answer, err := h.Get(base + path)
 	if err != nil {
 		return err
 	}
 	defer answer.Body.Close()
 	if answer.StatusCode != http.StatusOK {
-		return fmt.Errorf("the node is not ready: %s", answer.Status)
+		return fmt.Errorf("the node is not %s: %s", state, answer.Status)
 	}
 	return nil
 }

@@ -50,6 +50,32 @@ func TestHealth(t *testing.T) {
 	}
 }
 
+// TestHealthLive: a node that takes no requests is alive all the same.
+func TestHealthLive(t *testing.T) {
+	alive := true
+	answer := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/healthz" || !alive {
+			w.WriteHeader(http.StatusServiceUnavailable)
+		}
+	}))
+	defer answer.Close()
+	health := func(args ...string) error {
+		cmd := Root("test", nil)
+		cmd.SetArgs(append([]string{"health", "--listen", answer.Listener.Addr().String()}, args...))
+		return cmd.Execute()
+	}
+	if err := health(); err == nil || !strings.Contains(err.Error(), "not ready") {
+		t.Errorf("ready: %v", err)
+	}
+	if err := health("--live"); err != nil {
+		t.Errorf("alive: %v", err)
+	}
+	alive = false
+	if err := health("--live"); err == nil || !strings.Contains(err.Error(), "503") {
+		t.Errorf("not alive: %v", err)
+	}
+}
+
 // TestHealthOfABadConfiguration: a mistake that a running node does not notice is none of its health.
 func TestHealthOfABadConfiguration(t *testing.T) {
 	t.Setenv("CORENODE_DATA_DIR", "") // put back at the end

@@ -5,12 +5,14 @@ import (
 	"fmt"
 	"io"
 	"net/url"
+	"os"
 	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"corenode/node/admin"
+	"corenode/node/config"
 	"corenode/node/operators"
 )
 
@@ -71,35 +73,52 @@ Commands on a data folder without a running node are those of "local".`,
 }
 
 func printAudit(w io.Writer, page admin.AuditPage) {
-	fmt.Fprintln(w, "ROW\tTIME\tOPERATOR\tCALL\tTARGET\tACCOUNT\tKEY\tSTATUS")
+	fmt.Fprintln(w, "ROW\tTIME\tOPERATOR\tCALL\tTARGET\tACCOUNT\tKEY\tSTATUS\tNODE")
 	for _, r := range page.Data {
-		fmt.Fprintf(w, "%d\t%s\t%s\t%s %s\t%s\t%s\t%s\t%d\n",
+		fmt.Fprintf(w, "%d\t%s\t%s\t%s %s\t%s\t%s\t%s\t%d\t%s\n",
 			r.ID, stamp(r.Time), r.Operator, r.Method, strings.TrimPrefix(r.Path, admin.Root),
-			r.Target, r.AccountID, r.KeyID, r.Status)
+			r.Target, r.AccountID, r.KeyID, r.Status, r.Node)
 	}
 	moreBefore(w, page.Next)
 }
 
 func reloadCommand() *cobra.Command {
-	return alone(&cobra.Command{
+	var file string
+	cmd := &cobra.Command{
 		Use: "reload", Short: "Make the node read its configuration again", Args: cobra.NoArgs,
 		Long: `As SIGHUP: what can change in a running node is in force when the command returns,
 what needs a restart is named. A configuration with mistakes changes nothing, and for a certificate
-that cannot be used the one before stays; then the status is 1.`,
-		Example: `  corenode reload`,
-		RunE: existing(func(c *admin.Client, cmd *cobra.Command, _ []string) (result, error) {
-			done, err := c.Reload()
-			shown, err := printed(printReloaded)(done, err)
-			if err != nil || len(done.Problems) == 0 {
-				return shown, err
-			}
-			problems := strings.Join(done.Problems, "\n  ")
-			if len(done.Changed)+len(done.Waiting) > 0 {
-				return shown, errors.Join(show(cmd, shown), errors.New("not all of it can be used:\n  "+problems))
-			}
-			return shown, shown.although(cmd, errors.New("nothing has changed:\n  "+problems))
-		}),
+that cannot be used the one before stays; then the status is 1. Of the file of --config only the
+data folder counts: the node reads again what it was started with.`,
+		Example: `  corenode reload
+  corenode reload --config /etc/corenode/corenode.yaml`,
+	}
+	alone(cmd).Flags().StringVar(&file, "config", "", "YAML `file` of the node, which names its data folder")
+	reload := existing(func(c *admin.Client, cmd *cobra.Command, _ []string) (result, error) {
+		done, err := c.Reload()
+		shown, err := printed(printReloaded)(done, err)
+		if err != nil || len(done.Problems) == 0 {
+			return shown, err
+		}
+		problems := strings.Join(done.Problems, "\n  ")
+		if len(done.Changed)+len(done.Waiting) > 0 {
+			return shown, errors.Join(show(cmd, shown), errors.New("not all of it can be used:\n  "+problems))
+		}
+		return shown, shown.although(cmd, errors.New("nothing has changed:\n  "+problems))
 	})
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if file != "" && !cmd.Flags().Changed("data-dir") {
+			said := config.LoadPartial(config.Sources{File: file, Environment: os.Environ()})
+			if !said.Known("data_dir") {
+				return said.Err()
+			}
+			if err := cmd.Flags().Set("data-dir", said.Config.DataDir); err != nil {
+				return err
+			}
+		}
+		return reload(cmd, args)
+	}
+	return cmd
 }
 
 func printReloaded(w io.Writer, r admin.Reloaded) {

@@ -214,6 +214,7 @@ type Model struct {
 	TemplateSchema bool          `key:"template_schema"`
 	ContextLength  int           `key:"context_length"`
 	OutputMax      int           `key:"output_max"`
+	ThinkingMax    int           `key:"thinking_max"`
 	DisplayName    string        `key:"display_name"`
 	Prices         Prices        `key:"prices"`
 	Sampling       Sampling      `key:"sampling"`

@@ -39,7 +39,8 @@ type Sources struct {
 	File string
 	// Environment is a list of NAME=value. CORENODE_ and the key in capitals,
 	// dots as underscores, sets a key outside models: CORENODE_LIMITS_QUEUE_TIMEOUT=5s.
-	// Other names, also other CORENODE_ ones, belong to somebody else.
+	// CORENODE_LISTEN_DEFAULT is weaker than File: an image sets it. Other names, also other
+	// CORENODE_ ones, belong to somebody else.
 	Environment []string
 	// Flags maps keys to the values of command line flags, such as listen to 0.0.0.0:80.
 	Flags map[string]string
@@ -66,12 +67,12 @@ func LoadOrigins(from Sources) (*Config, Origins, error) {
 	return c, origins, nil
 }
 
-// Reread is LoadOrigins for a node that runs by what came from running. Neither a file that cannot be read twice nor one that was cut
-// to nothing is taken for one that asks for the defaults.
+// Reread is LoadOrigins for a node that runs by what came from running. A pipe is not read again: its text is gone, or
+// who opens it waits for somebody to write. A file that was cut to nothing is not taken for one that asks for the defaults.
 func Reread(from Sources, running Origins) (*Config, Origins, error) {
 	if info, err := os.Stat(from.File); err == nil && info.Mode()&fs.ModeNamedPipe != 0 {
 		return nil, Origins{}, Problem{Source: from.File,
-			Text: "the configuration came from a pipe, which cannot be read again: start the node anew"}
+			Text: "the configuration is a pipe, which is read at a start only: start the node anew, or name a file"}
 	}
 	c, origins, err := LoadOrigins(from)
 	if err == nil && running.keyed && !origins.keyed {
@@ -131,9 +132,10 @@ func (p Partial) Given(key string) bool {
 // Known says whether the value of a key outside models is what the sources say: no problem is of it, and where the file or its
 // section cannot be read, a stronger source has it.
 func (p Partial) Known(key string) bool {
+	stronger := p.Given(key) && p.origins.places[key].source != listenDefault
 	return !slices.ContainsFunc(p.problems, func(q Problem) bool {
 		around := q.Key == "" || strings.HasPrefix(key, q.Key+".")
-		return q.Key == key || around && !p.Given(key)
+		return q.Key == key || around && !stronger
 	})
 }
 
@@ -185,6 +187,9 @@ func (d *decoder) judge(problems []Problem) {
 	})
 }
 
+// listenDefault is the variable that stands in for the default of listen where neither file nor variable has the key.
+const listenDefault = "CORENODE_LISTEN_DEFAULT"
+
 // environment overlays variables of this node; a variable names a key or is not ours.
 func (d *decoder) environment(c *Config, variables []string) {
 	names := map[string]string{}
@@ -195,7 +200,12 @@ func (d *decoder) environment(c *Config, variables []string) {
 	}
 	for _, leaf := range leavesOf(c) {
 		name := "CORENODE_" + strings.ToUpper(strings.ReplaceAll(leaf.key, ".", "_"))
-		if value, ok := names[name]; ok {
+		value, ok := names[name]
+		if leaf.key == "listen" && !ok && d.places["listen"] == (place{}) {
+			name = listenDefault
+			value, ok = names[name]
+		}
+		if ok {
 			if leaf.key == shareModelsKey && value == "false" {
 				value = "" // as in a file
 			}

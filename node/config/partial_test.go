@@ -11,6 +11,7 @@ import (
 func TestPartial(t *testing.T) {
 	const good = "listen: 127.0.0.1:9\ndata_dir: /d\nserver: {tls_certificate: a, tls_key: b}\n"
 	variable := []string{"CORENODE_LISTEN=127.0.0.1:7"}
+	byDefault := []string{"CORENODE_LISTEN_DEFAULT=127.0.0.1:6"}
 	for name, c := range map[string]struct {
 		file          string
 		environment   []string
@@ -25,6 +26,11 @@ func TestPartial(t *testing.T) {
 		"a null":            {"listen:\n", nil, "listen", "", "listen"},
 		"no YAML":           {good + "limits: {\n", nil, "listen data_dir server.tls_certificate", "", "YAML"},
 		"no YAML, variable": {good + "limits: {\n", variable, "data_dir server.tls_certificate", "127.0.0.1:7", "YAML"},
+		"a default":         {"", byDefault, "", "127.0.0.1:6", ""},
+		"its own, default":  {good, byDefault, "", "127.0.0.1:9", ""},
+		"two variables":     {"", append(variable, byDefault...), "", "127.0.0.1:7", ""},
+		"no YAML, default":  {good + "limits: {\n", byDefault, "listen data_dir server.tls_certificate", "", "YAML"},
+		"a default is bad":  {"", []string{"CORENODE_LISTEN_DEFAULT=x"}, "listen", "", "CORENODE_LISTEN_DEFAULT"},
 		"two documents":     {good + "---\n" + good, nil, "listen data_dir server.tls_certificate", "", "second document"},
 		"a directive":       {"%YAML 1.2\n---\n" + good, nil, "", "127.0.0.1:9", ""},
 		"directives of two": {"%YAML 1.2\n---\n" + good + "...\n%YAML 1.2\n---\n" + good, nil, "listen data_dir server.tls_certificate", "",

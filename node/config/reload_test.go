@@ -3,6 +3,7 @@ package config
 import (
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"reflect"
 	"slices"
@@ -85,8 +86,8 @@ func TestReload(t *testing.T) {
 	}
 }
 
-// TestRereadOfWhatIsGone: a pipe that was read and a file that was cut to nothing are no wish for the defaults. A file that another
-// takes the place of is read, also through a link.
+// TestRereadOfWhatIsGone: a pipe that was read, also one with a name, and a file that was cut to nothing are no wish for the
+// defaults. A file that another takes the place of is read, also through a link.
 func TestRereadOfWhatIsGone(t *testing.T) {
 	r, w, err := os.Pipe()
 	if err != nil {
@@ -102,10 +103,16 @@ func TestRereadOfWhatIsGone(t *testing.T) {
 	if err != nil || c.Listen != "127.0.0.1:9" {
 		t.Fatalf("from a pipe: %+v, %v", c, err)
 	}
-	if c, _, err := Reread(pipe, origins); err == nil || !strings.Contains(err.Error(), "a pipe, which cannot be read again") {
-		t.Errorf("from a pipe again: %+v, %v", c, err)
-	}
 	dir := t.TempDir()
+	named := Sources{File: filepath.Join(dir, "named")} // nobody writes to it: who opens it waits
+	if err := exec.Command("mkfifo", named.File).Run(); err != nil {
+		t.Skipf("no named pipe: %v", err)
+	}
+	for _, from := range []Sources{pipe, named} {
+		if c, _, err := Reread(from, origins); err == nil || !strings.Contains(err.Error(), "a pipe, which is read at a start only") {
+			t.Errorf("from %s again: %+v, %v", from.File, c, err)
+		}
+	}
 	link := Sources{File: filepath.Join(dir, "corenode.yaml"), Environment: []string{"CORENODE_LISTEN=127.0.0.1:8"}}
 	turn := func(text string) { // as a volume of Kubernetes does
 		t.Helper()

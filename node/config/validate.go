@@ -282,6 +282,7 @@ func (m Model) validate(c *checks, id string) {
 	}
 	between(c, key+"context_length", m.ContextLength, 0, 1<<24)
 	between(c, key+"output_max", m.OutputMax, 0, 1<<24)
+	between(c, key+"thinking_max", m.ThinkingMax, 0, 1<<24)
 	if m.ContextLength > 0 && m.OutputMax > m.ContextLength {
 		c.refuse(key+"output_max", "is %d, want at most %scontext_length (%d)", m.OutputMax, key, m.ContextLength)
 	}

@@ -2,7 +2,8 @@
 # Packs a built program as a Debian package: deb.sh PROGRAM ARCH VERSION OUT.deb
 # The same program, version and SOURCE_DATE_EPOCH give the same bytes. The package has no scripts:
 # the unit makes its own user and folders. HOST_PROGRAM, a build for this machine (default PROGRAM),
-# prints the configuration and the completion.
+# prints the reference and the completion. The configuration says little, so that releases do not change
+# it: dpkg asks the operator about one that both sides changed.
 set -eu
 program=$1 arch=$2 version=$3 out=$4
 here=$(cd "$(dirname "$0")" && pwd)
@@ -16,9 +17,12 @@ chmod 0755 "$root"
 
 install -D -m 0755 "$program" "$root/usr/bin/corenode"
 install -D -m 0644 "$here/corenode.service" "$root/usr/lib/systemd/system/corenode.service"
-mkdir -p "$root/etc/corenode" "$root/usr/share/bash-completion/completions" "$root/DEBIAN"
-"$host" serve --print-config > "$root/etc/corenode/corenode.yaml"
+install -D -m 0644 "$here/corenode.yaml" "$root/etc/corenode/corenode.yaml"
+mkdir -p "$root/usr/share/doc/corenode" "$root/usr/share/bash-completion/completions" "$root/DEBIAN"
+"$host" serve --print-config > "$root/usr/share/doc/corenode/corenode.yaml"
 "$host" completion bash > "$root/usr/share/bash-completion/completions/corenode"
+# Of files alone: what a folder takes is another number on each file system.
+bytes=$(find "$root" -type f -exec cat {} + | wc -c)
 echo /etc/corenode/corenode.yaml > "$root/DEBIAN/conffiles"
 cat > "$root/DEBIAN/control" <<CONTROL
 Package: corenode
@@ -27,7 +31,7 @@ Architecture: $arch
 Maintainer: corenode
 Section: net
 Priority: optional
-Installed-Size: $(du -sk --apparent-size "$root" | cut -f 1)
+Installed-Size: $(((bytes + 1023) / 1024))
 Description: language-model serving node
  Serves language models over the messages, chat completions and responses
  protocols, with accounts, limits, billing and Wasm modules, from one binary.

@@ -66,9 +66,10 @@ type Facts struct {
 	// Running says that a node answers; Series are its metrics, their labels in the name.
 	Running bool
 	Series  map[string]float64
-	// Open are the paths of the data folder that others than its owner may read or write.
-	Open   []string
-	Memory *Memory
+	// Open are the paths of the data folder that others than its owner may read or write. OpenToGroup are not among them: those
+	// that beside the owner only a group of the process that looked may.
+	Open, OpenToGroup []string
+	Memory            *Memory
 }
 
 // Files bounds open files: of the node, or else of who looked, and what the configuration's connections need.
@@ -226,6 +227,9 @@ func examineData(f Facts, add adder) {
 	if len(f.Open) > 0 {
 		add("data folder", Fail, "others may read or write "+strings.Join(f.Open, ", "),
 			"chmod go= them: the folder holds hashed keys and the node's secret")
+	} else if len(f.OpenToGroup) > 0 {
+		add("data folder", Warn, "the group of this process may read or write "+strings.Join(f.OpenToGroup, ", "),
+			"chmod g= them, or see that nobody else is of the group: fsGroup of a Kubernetes volume opens all files to it")
 	} else if f.Database {
 		add("data folder", OK, "only its owner may read it", "")
 	}

@@ -54,6 +54,7 @@ func TestExamine(t *testing.T) {
 			f.Unreadable, f.NoFolder, f.LastBackup, f.Running = "a file", true, time.Time{}, false
 		}, "data folder", Fail, "a file"},
 		"rights":        {func(f *Facts) { f.Open = []string{"/d/corenode.db"} }, "data folder", Fail, "/d/corenode.db"},
+		"to its group":  {func(f *Facts) { f.OpenToGroup = []string{"/d", "/d/admin.token"} }, "data folder", Warn, "/d, /d/admin.token"},
 		"no database":   {func(f *Facts) { f.DatabaseProblem, f.LastBackup = "not a database", time.Time{} }, "database", Fail, "not a database"},
 		"unmerged":      {func(f *Facts) { f.DatabaseProblem, f.DatabaseUnmerged = "a crash", true }, "database", Warn, "a crash"},
 		"no backup":     {func(f *Facts) { f.LastBackup = time.Time{} }, "backup", Warn, "none"},

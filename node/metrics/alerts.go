@@ -26,7 +26,8 @@ var alerts = []Alert{
 	{"NodeGone", `absent(corenode_info)`, "1m", true, "no node is scraped"},
 	{"NodeSilent", `max by (instance, job) (last_over_time(corenode_info[1h])) ` +
 		`unless on (instance) (corenode_info or last_over_time(corenode_draining[1h]) == 1)`, "1m", false,
-		"a node is not scraped any more, and did not say that it drains: unless you stopped it, look at it"},
+		"a node is not scraped any more, and no scrape saw it drain, as of one that was idle: if you stopped it, silence its instance " +
+			"for an hour; else look at it"},
 	{"NodeRestarted", `(time() - process_start_time_seconds < 300) and on (instance) corenode_info`, "", false,
 		"a node began within five minutes: unless you did it, see its last log lines and whether memory ran out"},
 	{"InternalErrors", `increase(corenode_requests_total{kind="internal"}[5m]) > 0`, "", true, "a request failed by our fault; the log has the cause"},

@@ -85,7 +85,29 @@ func (s *Server) unreadableAdmin(ctx *fasthttp.RequestCtx, err error) {
 	case isTimeout(err):
 		kind = abi.ReadTimeout
 	}
-	adminError(ctx, &abi.Error{Kind: kind, Msg: msg})
+	if !s.unreadForbidden(ctx, kind) {
+		adminError(ctx, &abi.Error{Kind: kind, Msg: msg})
+	}
+}
+
+// unreadForbidden tells of a request whose body was not read, and refuses it where the caller may not make it.
+func (s *Server) unreadForbidden(ctx *fasthttp.RequestCtx, kind abi.Kind) bool {
+	who, known := s.operatorOf(&ctx.Request.Header)
+	if !known || !s.addressed(ctx) {
+		return false
+	}
+	path := string(pathOf(ctx.RequestURI()))
+	if s.forbidden(ctx, path, who) {
+		return true
+	}
+	if s.deps.Admin == nil {
+		return false
+	}
+	err := s.deps.Admin.Refuse(operators.With(context.Background(), who), string(ctx.Method()), path, familyMessages.statusOf(kind))
+	if err != nil {
+		refuseForbidden(ctx, err.Error())
+	}
+	return err != nil
 }
 
 // lingerAfter lets the connection of a request stay after its answer, for at most unread bytes of its body.
@@ -116,6 +138,10 @@ func refuseAdmin(ctx *fasthttp.RequestCtx, status int, kind, message string) {
 	ctx.SetStatusCode(status)
 	ctx.Response.Header.SetContentType("application/json")
 	ctx.Response.SetBodyRaw(adminErrorBody(kind, message))
+}
+
+func refuseForbidden(ctx *fasthttp.RequestCtx, message string) {
+	refuseAdmin(ctx, fasthttp.StatusForbidden, "forbidden", message)
 }
 
 // adminErrorBody is an error as the admin API writes its own, and as its document says of all.
@@ -343,16 +369,23 @@ func pathRole(path string) operators.Role {
 	return operators.Viewer
 }
 
+// forbidden refuses one of the listener's own paths to a role that is too low for it.
+func (s *Server) forbidden(ctx *fasthttp.RequestCtx, path string, who operators.Operator) bool {
+	need := pathRole(path)
+	if who.Role >= need {
+		return false
+	}
+	if path == "/drain" && ctx.IsPost() { // what else was sent as the method changes nothing, and the audit keeps it for ever
+		s.Audit(who, fasthttp.MethodPost, path, fasthttp.StatusForbidden)
+	}
+	refuseForbidden(ctx, fmt.Sprintf("%s has the role %s, this needs %s", who.Name, who.Role, need))
+	return true
+}
+
 // closedAdmin answers what needs a token. The API knows the roles of its verbs.
 func (s *Server) closedAdmin(ctx *fasthttp.RequestCtx, path string, who operators.Operator) {
-	if need := pathRole(path); who.Role < need {
-		if path == "/drain" {
-			s.Audit(who, string(ctx.Method()), path, fasthttp.StatusForbidden)
-		}
-		refuseAdmin(ctx, fasthttp.StatusForbidden, "forbidden", fmt.Sprintf("%s has the role %s, this needs %s", who.Name, who.Role, need))
-		return
-	}
 	switch {
+	case s.forbidden(ctx, path, who):
 	case path == "/drain":
 		s.adminDrain(ctx, who)
 	case path == "/debug/state" && s.deps.DebugState != nil:

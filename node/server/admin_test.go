@@ -31,6 +31,8 @@ func (a fakeAdmin) Handle(_ context.Context, method, path string, query, body []
 	return 201, "application/json", []byte(`{"made":true}`)
 }
 
+func (fakeAdmin) Refuse(context.Context, string, string, int) error { return nil }
+
 func (n *node) adminRaw(req string) reply {
 	n.t.Helper()
 	c, err := net.Dial("tcp", n.admin)
@@ -327,6 +329,8 @@ func (a slowAdmin) Handle(ctx context.Context, _, _ string, _, _ []byte) (int, s
 	close(a.left)
 	return 200, "application/json", []byte("{}")
 }
+
+func (slowAdmin) Refuse(context.Context, string, string, int) error { return nil }
 
 // TestAdminCallerLeaves: what takes long, such as loading a module, is told
 // when the client of the admin API is gone.

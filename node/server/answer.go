@@ -1,7 +1,6 @@
 package server
 
 import (
-	"io"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -13,18 +12,13 @@ import (
 // answer is an admitted request on its way out. It belongs to the connection's
 // goroutine; the watcher only closes gone and cancels. Invariant: it is
 // settled, whatever happens, since every path ends in close.
-//
-// For a stream it is the response's body: fasthttp calls WriteTo on the
-// connection's goroutine after the handler, or only Close when the headers
-// could not be written.
 type answer struct {
 	x       *exchange
 	stream  Stream
 	dialect dialect
 	events  []abi.Event
 	shown   []abi.Event // of events, what has passed the filter
-	early   []abi.Event // of a chat without content: what begins it; bounded by the blocks that a filter left nothing of
-	model   string      // that the answer names
+	facts   abi.Facts   // that modules may show of it
 
 	gone chan struct{} // closed by the watcher when the client has left
 	lost atomic.Bool   // set before gone is closed
@@ -33,24 +27,18 @@ type answer struct {
 	// settling is closed when the outcome of a finished answer is known; nil before its end.
 	settling <-chan struct{}
 	settled  bool
-	body     []byte // of a plain answer that is being settled
-
-	// What follows is used by WriteTo only.
-	out      io.Writer
-	frame    []byte
-	started  bool // the first event has left
-	content  bool // and the first that a reader sees something of: from here on it is paid
-	wrote    time.Time
-	deadline time.Time // when the write deadline was last moved
 }
 
-// newAnswer begins to watch the client. From here on the stream is settled by close.
-func newAnswer(x *exchange, stream Stream, model string) *answer {
-	a := &answer{x: x, stream: stream, gone: make(chan struct{}), dialect: x.dialect(model), model: x.shownModel(model)}
+// open begins to watch the client. From here on the stream is settled by close. The translation learns here, and not
+// before, that the answer is a stream: until then its errors are bodies.
+func (a *answer) open(x *exchange, stream Stream, model string) {
+	a.x, a.stream, a.gone, a.dialect, a.facts = x, stream, make(chan struct{}), x.dialectOf(model), x.answerFacts(model)
+	if x.translation != nil {
+		x.translation.SetFacts(a.facts)
+	}
 	if x.conn != nil {
 		a.seen = x.s.watcher.add(x.conn.socket, a.left)
 	}
-	return a
 }
 
 // left runs on the watcher, at most once. The write deadline wakes a writer
@@ -64,44 +52,60 @@ func (a *answer) left() {
 	}
 }
 
-// end ends an answer that is not finished, or that must not leave. It waits for the
-// ledger at most LedgerWait. With withhold the client gets an error and pays nothing;
+// free says whether an answer that ends early costs nothing, whatever was computed: its client gets an error of that kind
+// instead. Who has seen content of it pays, who left, and whose time is over.
+func free(kind abi.Kind, shown, gone bool) bool { return !shown && !gone && kind != abi.Timeout }
+
+// cancel ends an answer that is not finished, or that must not leave. It waits for the
+// engine and the ledger at most LedgerWait in all. With withhold the client gets an error and pays nothing;
 // certain says that this will stay so.
-func (a *answer) end(withhold bool) (certain bool) {
-	var free <-chan struct{}
+func (a *answer) cancel(withhold bool) (certain bool) {
+	var withheld <-chan struct{}
 	if withhold {
-		free = a.stream.Withhold()
+		withheld = a.stream.Withhold()
 	}
 	a.stream.Cancel()
 	timer := startTimer(a.x.s.cfg.LedgerWait)
 	defer stopTimer(timer)
-	if !a.settled {
-		a.settled = true
-		select {
-		case <-a.settle():
-			a.x.settled, _ = a.stream.Outcome() // its error is the ledger's to report
-			a.x.settleEnded = time.Now()
-		case <-timer.C:
-			timer.Reset(0)
-		}
+	if !a.settled && !a.settleBy(timer.C) {
+		timer.Reset(0)
 	}
 	if !withhold {
 		return true
 	}
 	select { // the usual case is certain, whatever the timer says
-	case <-free:
+	case <-withheld:
 		return a.freed()
 	default:
 	}
 	select {
-	case <-free:
+	case <-withheld:
 		return a.freed()
 	case <-timer.C:
 		return a.unrefunded()
 	}
 }
 
-// settle begins to settle; the channel is closed when the outcome is known.
+// settleBy settles what was canceled. It is false when the time is over before the outcome is known: the engine may hang
+// in a step, or the ledger. Whoever canceled a stream need not settle it.
+func (a *answer) settleBy(late <-chan time.Time) bool {
+	a.settled = true
+	select {
+	case <-a.stream.Done():
+	case <-late:
+		return false
+	}
+	select {
+	case <-a.settle():
+		a.x.settled, _ = a.stream.Outcome() // its error is the ledger's to report
+		a.x.settleEnded = time.Now()
+		return true
+	case <-late:
+		return false
+	}
+}
+
+// settle begins to settle a job that has ended; the channel is closed when the outcome is known.
 func (a *answer) settle() <-chan struct{} {
 	if a.x.settleBegan.IsZero() {
 		a.x.settleBegan = time.Now()
@@ -132,7 +136,8 @@ func (a *answer) close() {
 	if a.settled {
 		return
 	}
-	if certain := a.end(!a.x.stream); !certain { // a panic: the answer is a 500
+	// What has panicked is a 500. A stream of which nothing was written has lost its client.
+	if certain := a.cancel(free(abi.Internal, false, a.x.stream)); !certain {
 		a.x.hangUp()
 	}
 	if !a.x.failed {

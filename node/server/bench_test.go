@@ -45,6 +45,7 @@ func (s instantStream) Cancel()                {}
 func (s instantStream) Shown()                    {}
 func (s instantStream) Stopped() *abi.Error       { return nil }
 func (s instantStream) Withhold() <-chan struct{} { return closedUnless(nil) }
+func (s instantStream) Done() <-chan struct{}     { return closedUnless(nil) }
 func (s instantStream) Settle() <-chan struct{}   { return closedUnless(nil) }
 func (s instantStream) Outcome() (account.Settled, error) {
 	return account.Settled{Charge: 1, Usage: abi.Usage{InputUncached: 3, Output: 2}, Reason: account.Finished}, nil

@@ -36,6 +36,7 @@ type builtinTranslation struct {
 	facts       abi.Facts
 	state, kept []byte
 	history     []abi.Event
+	early       bool
 }
 
 func (builtinTranslators) Route([]byte) (Routed, bool) { return Routed{}, false }
@@ -69,6 +70,7 @@ func (t *builtinTranslation) Request(body []byte) ([]byte, error) {
 }
 
 func (t *builtinTranslation) Module() string { return "" }
+func (t *builtinTranslation) Early() bool    { return t.early }
 
 func (t *builtinTranslation) SetFacts(f abi.Facts) { t.facts = f }
 
@@ -102,8 +104,9 @@ func (t *builtinTranslation) Events(dst []byte, group []abi.Event) ([]byte, erro
 	if t.m.History && has(abi.EventBlockStop, abi.EventEnd) {
 		in.History = framed(t.history)
 	}
-	w, err := abi.ParseWritten(t.call(abi.OpEvents, in.Append(nil)).Payload)
-	t.state = w.State
+	out := t.call(abi.OpEvents, in.Append(nil))
+	w, err := abi.ParseWritten(out.Payload)
+	t.state, t.early = w.State, out.Early()
 	return append(dst, w.Bytes...), err
 }
 

@@ -141,7 +141,7 @@ type conn struct {
 	reading atomic.Bool // a body is being read
 	// waiting is an admitted stream that fasthttp has not handed the connection to
 	// yet; when it never does, Close ends it.
-	waiting atomic.Pointer[answer]
+	waiting atomic.Pointer[streamed]
 	spoke   bool // a byte has come; owned by who reads
 	once    sync.Once
 	// line is how the request being read began, as far as it fits, for an answer

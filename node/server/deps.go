@@ -12,6 +12,7 @@ import (
 	"corenode/actors/account"
 	"corenode/engine"
 	"corenode/engine/messages"
+	"corenode/extensions/guest"
 	"corenode/node/operators"
 	"corenode/node/trace"
 	"corenode/wasm/abi"
@@ -78,7 +79,7 @@ type Backend interface {
 	Limits(account.Account, account.LimitedKey) account.Limits
 }
 
-// Stream is an admitted request. Its owner calls Settle, however it ended.
+// Stream is an admitted request. Its owner calls Settle, however it ended, or Cancel: then it is settled without the owner, too.
 type Stream interface {
 	Output() *engine.Output
 	// Held yields nil once the hold is durable, or why it never will be. No output
@@ -94,7 +95,9 @@ type Stream interface {
 	Withhold() <-chan struct{}
 	// Stopped is the error of a request that an operator cancelled, nil of others.
 	Stopped() *abi.Error
-	// Settle waits for the end of the job and sends its charge to the ledger. The
+	// Done is closed when the job has ended.
+	Done() <-chan struct{}
+	// Settle waits for Done and sends its charge to the ledger. The
 	// channel is closed when Outcome is known. It may be called again.
 	Settle() <-chan struct{}
 	// Outcome is how it ended. After an error no more of the answer may leave.
@@ -149,8 +152,9 @@ type Translation interface {
 	Request(body []byte) (native []byte, err error)
 	// Module names the generation that translates, by its digest.
 	Module() string
-	// SetRoute tells how the request came to a module with routes, before the others.
-	SetRoute(*abi.Route)
+	// SetRoute tells how the request came to a module with routes, before the others: by a route of a manifest. It is
+	// false where the module that was picked has other routes.
+	SetRoute(*guest.Manifest, *abi.Route) bool
 	// Models appends the body that answers a listing, and Count that of a count, whose
 	// request was translated. The error is an *abi.Error.
 	Models(dst []byte, models []abi.Model, body []byte) ([]byte, error)
@@ -161,6 +165,8 @@ type Translation interface {
 	// Events appends the frames of an event group, which holds no EventError. After
 	// an error the stream can only be ended with Error.
 	Events(dst []byte, group []abi.Event) ([]byte, error)
+	// Early says whether nothing of the answer was in what Events gave so far.
+	Early() bool
 	// Response appends the body of a whole answer, from EventStart to EventEnd.
 	Response(dst []byte, events []abi.Event) ([]byte, error)
 	// Error appends what tells the client of a failure: the frames that end a
@@ -210,4 +216,7 @@ type Console interface {
 type Admin interface {
 	// Handle answers one request; ctx ends when its client leaves.
 	Handle(ctx context.Context, method, path string, query, body []byte) (status int, contentType string, answer []byte)
+	// Refuse is told of a request that gets a status because its body was not read. It returns an error for a client who may
+	// not make it.
+	Refuse(ctx context.Context, method, path string, status int) (forbidden error)
 }

@@ -22,10 +22,8 @@ type dialect interface {
 	silence(dst []byte, started bool) []byte
 }
 
-// dialect is how the answer to an admitted request is written. The translation
-// learns here, and not before, that the answer is a stream: until then its
-// errors are bodies.
-func (x *exchange) dialect(model string) dialect {
+// dialectOf is how the answer of a model is written.
+func (x *exchange) dialectOf(model string) dialect {
 	if x.translation == nil {
 		sign := engine.Signer{Secret: x.s.deps.Secret, Account: x.who.Account.ID, Model: model}
 		encoder := messages.NewEncoder(engine.NewID("msg_"), x.shownModel(model), sign.MAC)
@@ -34,9 +32,6 @@ func (x *exchange) dialect(model string) dialect {
 		}
 		return native{encoder}
 	}
-	facts := x.facts()
-	facts.Model, facts.Stream = x.shownModel(model), x.stream
-	x.translation.SetFacts(facts)
 	if x.array && x.stream {
 		return &elements{translated: translated{x}}
 	}

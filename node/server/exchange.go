@@ -23,63 +23,75 @@ type exchange struct {
 	s    *Server
 	ctx  *fasthttp.RequestCtx
 	conn *conn
-
-	id string
+	id   string
 	resource
-	begun time.Time
-	// arrived is when the last byte of the request was read; TTFT counts from it.
-	arrived time.Time
-	// retries is what official clients say of themselves, -1 without.
-	retries int
 
 	authentic bool
 	who       *Identity // if authentic
 	limits    account.Limits
 	hasLimits bool
 
-	// translation is there once a request of another protocol has a key. Closed by close.
+	// retries is what official clients say of themselves, -1 without.
+	retries    int
+	method     string  // of a request with a key
+	arrival    arrival // of the body
+	body       body    // until it is parsed
+	unreadBody bool    // bytes of the body may still be on the connection
+	modelName  string  // only ids of the catalog: others are the client's words
+	asked      string  // the model that the client named, if a rewrite module had a say and it is no longer than askedMax
+	stream     bool
+	structured bool // the answer's text is JSON that the request asked for
+
+	inputTokens, outputMax int // of the prompt, and the most of the answer
+
+	translating
+	filter Filter // of the answer; nil where nothing is filtered. Closed by close.
+
+	registered bool // counted in Server.requests
+	rests      bool // its place in the gate is the account's alone
+	admitted   bool // by the backend, however it ended
+	streamed   bool // the answer's stream has the exchange now and ends it
+
+	result
+	timing
+	trace trace.Context
+	calls []trace.Call // of modules, that took long enough to be in the trace
+	ended atomic.Bool
+}
+
+// translating is what an exchange in another protocol than messages has besides.
+type translating struct {
+	// translation is there once the request has a key, or an error to tell on the path of a module. Closed by close.
 	translation Translation
-	// array: the answer is a stream of the elements of one JSON array.
-	array bool
+	translator  string // the module that translates, by its digest
+	array       bool   // the answer is a stream of the elements of one JSON array
 	// unfinished says that the node had to write the end of a broken stream in a
 	// protocol that it does not know: its body must have no end, or clients take it for whole.
 	unfinished bool
 	// suspect says that a panic was caught: the translation may be in any state,
 	// and is not asked again.
 	suspect bool
+}
 
-	translator string // the module that translates, by its digest
-	asked      string // the model that the client named, if a rewrite module had a say and it is no longer than askedMax
-	structured bool   // the answer's text is JSON that the request asked for
-	filter     Filter // of the answer; nil where nothing is filtered. Closed by close.
-	modelName  string // only ids of the catalog: others are the client's words
-	stream     bool
-	streamed   bool    // the answer's stream has the exchange now and ends it
-	registered bool    // counted in Server.requests
-	admitted   bool    // by the backend, however it ended
-	rests      bool    // its place in the gate is the account's alone
-	arrival    arrival // of the body
-	body       body    // until it is parsed
-	// unreadBody says that bytes of the body may still be on the connection.
-	unreadBody bool
-
+// result is how a request ended.
+type result struct {
 	status  int
 	failed  bool
 	kind    abi.Kind // valid if failed
 	op      string
 	cause   error
 	settled account.Settled
-	ttft    time.Duration
-	// prepared is when the backend was asked to admit it; settleBegan and settleEnded are when
-	// its answer had ended, and when its charge was durable. Zero where it did not come so far.
-	prepared, settleBegan, settleEnded time.Time
-	finish                             abi.StopReason
-	inputTokens, outputMax             int    // of the prompt, and the most of the answer
-	method                             string // of a request with a key
-	trace                              trace.Context
-	calls                              []trace.Call // of modules, that took long enough to be in the trace
+	finish  abi.StopReason
+}
 
-	ended atomic.Bool
+// timing is when a request came how far; zero where it did not.
+type timing struct {
+	begun    time.Time
+	arrived  time.Time // the last byte of the request was read; TTFT counts from it
+	prepared time.Time // the backend was asked to admit it
+	// settleBegan and settleEnded are when its answer had ended, and when its charge was durable.
+	settleBegan, settleEnded time.Time
+	ttft                     time.Duration
 }
 
 var requestIDHeaders = [...][]byte{[]byte("X-Llm-Request-Id"), []byte("Request-Id"), []byte("X-Request-Id")}
@@ -87,7 +99,8 @@ var requestIDHeaders = [...][]byte{[]byte("X-Llm-Request-Id"), []byte("Request-I
 // begin opens the record of a request and gives it its id.
 func (s *Server) begin(ctx *fasthttp.RequestCtx) *exchange {
 	now := time.Now()
-	x := &exchange{s: s, ctx: ctx, id: engine.NewID(requestIDPrefix), begun: now, arrived: now, retries: -1, status: fasthttp.StatusOK}
+	x := &exchange{s: s, ctx: ctx, id: engine.NewID(requestIDPrefix), retries: -1, timing: timing{begun: now, arrived: now},
+		result: result{status: fasthttp.StatusOK}}
 	if x.conn, _ = ctx.Conn().(*conn); x.conn != nil && x.conn.parting.Swap(false) {
 		ctx.SetConnectionClose()
 	}

@@ -111,6 +111,7 @@ type moduleTranslators struct {
 	manifest *guest.Manifest
 	handler  sdk.Handler
 	gone     atomic.Bool         // the module is not in memory
+	replaced atomic.Bool         // another version serves, with other routes than those that requests find
 	failing  map[abi.Op]bool     // operations that the module fails in
 	opened   atomic.Int32        // less those that were closed
 	mu       sync.Mutex          // guards what follows
@@ -242,8 +243,14 @@ func (t *moduleTranslation) Count(dst []byte, tokens int) ([]byte, error) {
 	return t.whole(dst, abi.OpCount, abi.CountInput{Facts: t.facts, Kept: t.kept, Tokens: int64(tokens)}.Append(nil))
 }
 
-func (t *moduleTranslation) SetRoute(r *abi.Route) { t.route = r }
-func (t *moduleTranslation) Module() string        { return "" }
+func (t *moduleTranslation) SetRoute(m *guest.Manifest, r *abi.Route) bool {
+	t.route = r
+	return m == t.of.manifest && !t.of.replaced.Load()
+}
+
+func (t *moduleTranslation) Module() string { return "" }
+
+func (t *moduleTranslation) Early() bool { return false }
 
 func (t *moduleTranslation) SetFacts(facts abi.Facts) { t.facts = facts }
 func (t *moduleTranslation) Close()                   { t.of.opened.Add(-1) }

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"corenode/extensions/guest"
 	"corenode/wasm/abi"
 )
 
@@ -72,11 +73,13 @@ func (noRoutes) Route([]byte) (Routed, bool) { return Routed{}, false }
 func (noRoutes) Routers() []Routed           { return nil }
 func (noRoutes) Owner([]byte) (Routed, bool) { return Routed{}, false }
 
-func (noRoute) SetRoute(*abi.Route) { panic("a route of no module") }
+func (noRoute) SetRoute(*guest.Manifest, *abi.Route) bool { panic("a route of no module") }
 
 func (noRoute) Models([]byte, []abi.Model, []byte) ([]byte, error) { panic("a listing of no module") }
 
 func (noRoute) Count([]byte, int) ([]byte, error) { panic("a count of no module") }
+
+func (noRoute) Early() bool { return false }
 
 func (t *fakeTranslation) Module() string { return "" }
 
@@ -94,9 +97,11 @@ func (t *fakeTranslation) Events(dst []byte, group []abi.Event) ([]byte, error) 
 		}
 	}
 	for _, e := range group {
-		switch e.Kind {
-		case abi.EventBlockStart, abi.EventBlockStop: // nothing to say in this protocol
-		case abi.EventEnd:
+		switch called := e.Block == abi.BlockToolUse; {
+		case e.Kind == abi.EventBlockStop && called: // a call is told as a whole
+			dst = append(dst, "data: {\"call\":true}\n\n"...)
+		case e.Kind == abi.EventBlockStart, e.Kind == abi.EventBlockStop, e.Kind == abi.EventDelta && called: // nothing to say here
+		case e.Kind == abi.EventEnd:
 			dst = fmt.Appendf(dst, "data: {\"usage\":%d}\n\ndata: [DONE]\n\n", e.Usage.Output)
 		default:
 			dst = fmt.Appendf(dst, "data: {\"id\":%q,\"model\":%q,\"kind\":%d,\"text\":%q}\n\n", t.facts.ID, t.facts.Model, e.Kind, e.Text)

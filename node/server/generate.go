@@ -7,22 +7,9 @@ import (
 	"corenode/wasm/abi"
 )
 
-// translated opens the translation of a protocol that the node itself has a path of. Without a module it
-// answers with an error, and says so.
-func (x *exchange) translated() bool {
-	x.translation = x.s.deps.Translators.Translate(x.protocol(), x.who.Account.ID, x.id, x.facts())
-	if x.translation == nil {
-		x.fail(errNoModule())
-	}
-	return x.translation != nil
-}
-
 // generate serves POST /v1/messages, and the endpoints of the protocols that a
 // translator makes messages of.
 func (x *exchange) generate() {
-	if x.route.translated() && !x.translated() {
-		return
-	}
 	prepared, refusal := x.prepare()
 	if refusal != nil {
 		x.fail(refusal)
@@ -47,15 +34,9 @@ func (x *exchange) generate() {
 		return
 	}
 	x.admitted = true
-	a := newAnswer(x, stream, prepared.Model)
-	defer func() {
-		if !x.streamed { // else the body stream's Close does it
-			a.close()
-		}
-	}()
 	if x.stream {
-		a.beginStream()
+		x.beginStream(stream, prepared.Model)
 		return
 	}
-	a.plain()
+	x.plain(stream, prepared.Model)
 }

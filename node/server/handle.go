@@ -112,7 +112,7 @@ func (x *exchange) noContent() {
 // turnAway ends a request that is not let in, on the path of a module as that has errors.
 func (x *exchange) turnAway(e *abi.Error) {
 	if x.module != nil {
-		x.pin("")
+		x.openTranslation(x.module.Protocol, "")
 	}
 	x.fail(e)
 }
@@ -127,6 +127,10 @@ func (x *exchange) endpoint() {
 	x.beginTrace()
 	if !x.register() {
 		x.turnAway(errDraining())
+		return
+	}
+	if x.route.hasTranslator() && !x.openTranslation(x.protocol(), x.who.Account.ID) {
+		x.fail(errNoModule())
 		return
 	}
 	switch x.route {

@@ -100,24 +100,13 @@ func (m *Routed) hasKey(header string) bool {
 	return slices.ContainsFunc(m.Manifest.Keys, func(k guest.Key) bool { return strings.EqualFold(k.Header, header) })
 }
 
-// pin opens the translation of a request to a module, for the account that is known,
-// or else for the error that the request ends with. It is false where no module serves.
-func (x *exchange) pin(account string) bool {
-	x.translation = x.s.deps.Translators.Translate(x.module.Protocol, account, x.id, x.facts())
-	if x.translation == nil {
-		return false
-	}
-	x.translation.SetRoute(x.module.facts(&x.ctx.Request.Header))
-	return true
-}
-
 // unknown answers a path that nobody has, beside those of a module as that has errors.
 func (x *exchange) unknown(path []byte) {
 	e := &abi.Error{Kind: abi.PathNotFound, Msg: "no such path" + misplaced(path)}
 	if x.s.deps.Translators != nil {
 		if m, ok := x.s.deps.Translators.Owner(path); ok {
 			e.Msg = "no such path: here are " + strings.Join(m.beside(path), ", ")
-			x.translation = x.s.deps.Translators.Translate(m.Protocol, "", x.id, x.facts())
+			x.openTranslation(m.Protocol, "")
 		}
 	}
 	x.fail(e)
@@ -134,18 +123,14 @@ func (m *Routed) beside(path []byte) (all []string) {
 	return all
 }
 
-// errNoModule is a path whose module is not in memory, yet or any more.
+// errNoModule is a path whose module is not in memory, yet or any more, or is being replaced by a version with other routes.
 func errNoModule() *abi.Error {
 	return &abi.Error{Kind: abi.Overloaded, Op: "server.module", RetryAfter: 5 * time.Second,
-		Msg: "the module of this path is not in memory"}
+		Msg: "the module of this path does not serve at the moment"}
 }
 
 // routed serves the path of a module.
 func (x *exchange) routed() {
-	if !x.pin(x.who.Account.ID) {
-		x.fail(errNoModule())
-		return
-	}
 	switch x.module.route().Op {
 	case guest.RouteGenerate:
 		x.generate()
@@ -163,9 +148,7 @@ func (x *exchange) routedCount() {
 	if !ok {
 		return
 	}
-	facts := x.facts()
-	facts.Model = x.shownModel(x.modelName)
-	x.translation.SetFacts(facts)
+	x.translation.SetFacts(x.answerFacts(x.modelName))
 	x.give(x.translation.Count(nil, n))
 }
 

@@ -236,17 +236,25 @@ func TestAttackModulePaths(t *testing.T) {
 // TestModuleFails: nothing stands in for a module. Before the answer it is the status of
 // an overloaded node, within a stream an end that no client takes for one.
 func TestModuleFails(t *testing.T) {
-	f := newModule(t, guest.FramingNDJSON)
-	f.gone.Store(true)
-	n := startModule(t, Config{}, newFakeBackend(say("x")), f)
-	for _, path := range []string{verse, "/verses/core-1.1:count", "/verses/find"} {
-		r := n.raw(request("POST", path, aVerse, bearerKey))
-		if r.StatusCode != 529 || r.Header.Get("Retry-After") != "5" || !strings.Contains(r.body, "not in memory") || n.backend.calls.Load() != 0 {
-			t.Errorf("%s: %d %q %v", path, r.StatusCode, r.body, r.Header)
+	for _, replaced := range []bool{false, true} { // by a version with other routes than the request was found by
+		f := newModule(t, guest.FramingNDJSON)
+		f.gone.Store(!replaced)
+		f.replaced.Store(replaced)
+		n := startModule(t, Config{}, newFakeBackend(say("x")), f)
+		for _, path := range []string{verse, "/verses/core-1.1:count", "/verses/find"} {
+			r := n.raw(request("POST", path, aVerse, bearerKey))
+			if r.StatusCode != 529 || r.Header.Get("Retry-After") != "5" || !strings.Contains(r.body, "does not serve") || n.backend.calls.Load() != 0 {
+				t.Errorf("replaced %t, %s: %d %q %v", replaced, path, r.StatusCode, r.body, r.Header)
+			}
 		}
-	}
-	if r := n.raw(request("POST", verse, aVerse)); r.StatusCode != 400 || !strings.Contains(r.body, "authentication_error") {
-		t.Errorf("without a key: %d %q", r.StatusCode, r.body)
+		if r := n.raw(request("POST", verse, aVerse)); r.StatusCode != 400 || !strings.Contains(r.body, "authentication_error") {
+			t.Errorf("replaced %t, without a key: %d %q", replaced, r.StatusCode, r.body)
+		}
+		f.mu.Lock()
+		if len(f.inputs) > 0 {
+			t.Errorf("replaced %t: the module was asked %d things", replaced, len(f.inputs))
+		}
+		f.mu.Unlock()
 	}
 	for op, path := range map[abi.Op]string{abi.OpRequest: verse, abi.OpResponse: verse + "?alt=whole", abi.OpModels: "/verses/find",
 		abi.OpCount: "/verses/core-1.1:count"} {

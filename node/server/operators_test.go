@@ -2,9 +2,15 @@ package server
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"os"
 	"slices"
+	"strconv"
+	"strings"
 	"testing"
+
+	"github.com/valyala/fasthttp"
 
 	"corenode/node/operators"
 )
@@ -16,6 +22,8 @@ func (namedAdmin) Handle(ctx context.Context, _, _ string, _, _ []byte) (int, st
 	who := operators.From(ctx)
 	return 200, "text/plain", []byte(who.Name + " " + who.Role.String())
 }
+
+func (namedAdmin) Refuse(context.Context, string, string, int) error { return nil }
 
 // TestOperators: a token names who calls, its role bounds the listener's own paths, and a
 // list without it refuses it at once.
@@ -62,7 +70,67 @@ func TestDrainIsAudited(t *testing.T) {
 	for _, token := range []string{viewerToken, "nobody's", managerToken} {
 		n.adminRaw("POST /drain HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\nAuthorization: Bearer " + token + "\r\n\r\n")
 	}
+	for _, method := range []string{"GET", strings.Repeat("X", 1000)} { // which change nothing
+		n.adminRaw(method + " /drain HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\nAuthorization: Bearer " + viewerToken + "\r\n\r\n")
+	}
 	if want := []string{"alice POST /drain 403\n", "bob POST /drain 202\n"}; !slices.Equal(kept, want) {
 		t.Errorf("kept %q, want %q", kept, want)
+	}
+}
+
+// refusals are calls that an API is told to have been refused. Viewers may make none of them.
+type refusals struct {
+	namedAdmin
+	kept *[]string
+}
+
+func (r refusals) Refuse(ctx context.Context, method, path string, status int) error {
+	who := operators.From(ctx)
+	*r.kept = append(*r.kept, fmt.Sprintln(who.Name, method, path, status))
+	if who.Role == operators.Viewer {
+		return errors.New("no")
+	}
+	return nil
+}
+
+// TestUnreadCallsAreKept: the API hears of a call whose body is too large, or does not come, and the role comes first.
+func TestUnreadCallsAreKept(t *testing.T) {
+	viewer, viewerToken := operators.New("alice", operators.Viewer)
+	manager, managerToken := operators.New("bob", operators.Manager)
+	var kept []string
+	n := start(t, Config{Operators: []operators.Operator{viewer, manager}}, newFakeBackend(say("x")), func(d *Deps) {
+		d.Admin = refusals{kept: &kept}
+		d.Audit = func(who operators.Operator, method, path string, status int) {
+			kept = append(kept, fmt.Sprintln(who.Name, method, path, status))
+		}
+	})
+	for _, c := range []struct {
+		path, host, token string
+		status            int
+		kept              string
+	}{
+		{"/admin/v1/accounts", "localhost", viewerToken, 403, "alice POST /admin/v1/accounts 413\n"},
+		{"/admin/v1/accounts", "localhost", managerToken, 413, "bob POST /admin/v1/accounts 413\n"},
+		{"/admin/v1/accounts", "elsewhere", managerToken, 413, ""},
+		{"/admin/v1/accounts", "localhost", "nobody's", 401, ""},
+		{"/drain", "localhost", viewerToken, 403, "alice POST /drain 403\n"},
+	} {
+		kept = nil
+		r := n.adminRaw("POST " + c.path + " HTTP/1.1\r\nHost: " + c.host + "\r\nAuthorization: Bearer " + c.token +
+			"\r\nContent-Length: " + strconv.Itoa(adminBodyMax+1) + "\r\n\r\n")
+		if r.StatusCode != c.status || strings.Join(kept, "") != c.kept {
+			t.Errorf("%s at %s: %d %s, kept %q, want %d and %q", c.path, c.host, r.StatusCode, r.body, kept, c.status, c.kept)
+		}
+	}
+	kept = nil
+	var ctx fasthttp.RequestCtx
+	ctx.Init(&fasthttp.Request{}, nil, nil)
+	ctx.Request.Header.SetMethod("POST")
+	ctx.Request.Header.SetHost("localhost")
+	ctx.Request.Header.Set("Authorization", "Bearer "+managerToken)
+	ctx.Request.SetRequestURI("/admin/v1/accounts")
+	n.s.unreadableAdmin(&ctx, os.ErrDeadlineExceeded)
+	if want := []string{"bob POST /admin/v1/accounts 408\n"}; ctx.Response.StatusCode() != 408 || !slices.Equal(kept, want) {
+		t.Errorf("a body that does not come: %d, kept %q, want %q", ctx.Response.StatusCode(), kept, want)
 	}
 }

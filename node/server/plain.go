@@ -6,10 +6,18 @@ import (
 	"corenode/wasm/abi"
 )
 
-// plain answers a request that does not stream: it waits for all events and then
-// for the ledger, or for the clock, or the client's leaving.
-func (a *answer) plain() {
+// plain answers a request that does not stream.
+func (x *exchange) plain(stream Stream, model string) {
+	a := &answer{}
+	a.open(x, stream, model)
+	defer a.close()
+	a.wait()
+}
+
+// wait waits for all events and then for the ledger, or for the clock, or the client's leaving.
+func (a *answer) wait() {
 	x := a.x
+	var body []byte
 	timer := startTimer(x.s.cfg.RequestTimeout - time.Since(x.begun))
 	defer stopTimer(timer)
 	held, ready := a.stream.Held(), a.stream.Output().Ready()
@@ -22,7 +30,9 @@ func (a *answer) plain() {
 			}
 		case <-ready:
 			a.events = a.stream.Output().Drain(a.events)
-			if a.answered() {
+			var err error
+			if body, err = a.whole(); err != nil {
+				a.refuse(abi.AsError(err))
 				return
 			}
 			if a.settling != nil {
@@ -33,7 +43,7 @@ func (a *answer) plain() {
 				a.refuse(err)
 				return
 			}
-			x.json(a.body)
+			x.json(body)
 			return
 		case <-timer.C:
 			a.refuse(a.late())
@@ -51,34 +61,30 @@ func (a *answer) plain() {
 // plainBytes is the room a plain answer starts with: its frame and a short text.
 const plainBytes = 768
 
-// answered says that the request has ended in an error. When its last event is
-// there the answer is made, before its charge: clients send again what was a 500.
-func (a *answer) answered() (refused bool) {
+// whole makes the answer once its last event is there, and before its charge: clients send again what was a 500.
+// It is nil before; the error ends the request.
+func (a *answer) whole() (body []byte, err error) {
 	if len(a.events) == 0 {
-		return false
+		return nil, nil
 	}
 	last := &a.events[len(a.events)-1]
 	switch last.Kind {
 	case abi.EventError:
-		a.refuse(a.failure(last.Err))
-		return true
+		return nil, a.failure(last.Err)
 	case abi.EventEnd:
 		if a.x.module != nil {
 			last.Elapsed = a.x.elapsed(a.untilFirst())
 		}
 		events, err := a.filtered(a.events, true)
 		if err != nil {
-			a.refuse(abi.AsError(err))
-			return true
+			return nil, err
 		}
-		body, err := a.dialect.whole(make([]byte, 0, plainBytes), events)
-		if err != nil {
-			a.refuse(abi.AsError(err))
-			return true
+		if body, err = a.dialect.whole(make([]byte, 0, plainBytes), events); err != nil {
+			return nil, err
 		}
-		a.x.finish, a.body, a.settling = last.Stop, body, a.settle()
+		a.x.finish, a.settling = last.Stop, a.settle()
 	}
-	return false
+	return body, nil
 }
 
 // untilFirst is the time until the first token of an answer that is complete, 0 without one.
@@ -100,12 +106,10 @@ func (a *answer) late() *abi.Error {
 	return &abi.Error{Kind: abi.Timeout, Op: "server.plain", Msg: "the request took too long"}
 }
 
-// refuse ends the request and answers with an error. It is free, but for one whose
-// client left or whose time is over; when that cannot be kept, the connection ends
+// refuse ends the request and answers with an error. When that it is free cannot be kept, the connection ends
 // without an answer.
 func (a *answer) refuse(e *abi.Error) {
-	withhold := e.Kind != abi.Timeout && e.Kind != abi.Canceled
-	if certain := a.end(withhold); !certain {
+	if certain := a.cancel(free(e.Kind, false, e.Kind == abi.Canceled)); !certain {
 		a.x.note(e)
 		a.x.hangUp()
 		return

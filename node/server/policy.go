@@ -95,8 +95,6 @@ func (a *answer) filtered(events []abi.Event, whole bool) ([]abi.Event, error) {
 	if x.filter == nil {
 		return events, nil
 	}
-	facts := x.facts()
-	facts.Model, facts.Stream = a.model, x.stream
 	a.shown = a.shown[:0]
 	var block strings.Builder
 	for _, e := range events {
@@ -108,7 +106,7 @@ func (a *answer) filtered(events []abi.Event, whole bool) ([]abi.Event, error) {
 		if block.WriteString(e.Text); whole && e.Kind == abi.EventDelta {
 			continue
 		}
-		text, err := x.filter.Text(facts, e.Block, block.String(), e.Kind == abi.EventBlockStop)
+		text, err := x.filter.Text(a.facts, e.Block, block.String(), e.Kind == abi.EventBlockStop)
 		block.Reset()
 		if err != nil {
 			return nil, err

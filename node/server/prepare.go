@@ -188,9 +188,6 @@ func (x *exchange) countTokens() {
 
 // countInput serves POST /v1/responses/input_tokens: the same for a body of the responses protocol.
 func (x *exchange) countInput() {
-	if !x.translated() {
-		return
-	}
 	if n, ok := x.count(); ok {
 		x.json(fmt.Appendf(nil, `{"object":"response.input_tokens","input_tokens":%d}`, n))
 	}

@@ -70,9 +70,9 @@ var routesByPath = func() map[string]route {
 
 func (r route) String() string { return endpoints[r].name }
 
-// translated says whether the endpoint speaks a protocol that a translator
+// hasTranslator says whether the endpoint speaks a protocol that a translator
 // knows and this package does not.
-func (r route) translated() bool { return endpoints[r].family == familyChat }
+func (r route) hasTranslator() bool { return r == routeModule || endpoints[r].family == familyChat }
 
 // statusOf is the status of an error on the endpoint.
 func (r route) statusOf(k abi.Kind) int { return endpoints[r].family.statusOf(k) }
@@ -162,7 +162,7 @@ func routeOf(target []byte) (route, family) {
 func (s *Server) resourceOf(h *fasthttp.RequestHeader) resource {
 	target := h.RequestURI()
 	r, f := routeOf(target)
-	if r.translated() && s.deps.Translators == nil || r == routeLoad && s.deps.Load == nil {
+	if r.hasTranslator() && s.deps.Translators == nil || r == routeLoad && s.deps.Load == nil {
 		return resource{route: routeUnknown, family: f}
 	}
 	if r == routeUnknown && s.deps.Translators != nil {

@@ -161,6 +161,8 @@ func (s *fakeStream) Withhold() <-chan struct{} {
 	return closedUnless(s.uncertain)
 }
 
+func (s *fakeStream) Done() <-chan struct{} { return s.ended }
+
 func (s *fakeStream) Settle() <-chan struct{} {
 	<-s.ended
 	s.settles.Add(1)

@@ -13,10 +13,31 @@ import (
 	"corenode/wasm/abi"
 )
 
-// beginStream hands the answer to fasthttp. The headers leave at once: the
+// streamed is an answer that is a stream: the body of the response. fasthttp calls WriteTo on the
+// connection's goroutine after the handler, or only Close when the headers could not be written.
+type streamed struct {
+	answer
+	early    []abi.Event // of a chat without content: what begins it; bounded by the blocks that a filter left nothing of
+	out      io.Writer
+	frame    []byte
+	started  bool // the first event has left
+	said     bool // there is something that a reader sees; the dialect may keep it for later
+	token    bool // and something of it is a token
+	content  bool // and it has left: from here on the stream is paid
+	wrote    time.Time
+	deadline time.Time // when the write deadline was last moved
+}
+
+// beginStream hands an answer that streams to fasthttp. The headers leave at once: the
 // request is admitted.
-func (a *answer) beginStream() {
-	x := a.x
+func (x *exchange) beginStream(stream Stream, model string) {
+	a := &streamed{}
+	a.open(x, stream, model)
+	defer func() {
+		if !x.streamed { // else Close does it
+			a.close()
+		}
+	}()
 	r := &x.ctx.Response
 	r.Header.SetContentType(x.streamType())
 	r.Header.Set("Cache-Control", "no-cache, no-transform")
@@ -26,7 +47,7 @@ func (a *answer) beginStream() {
 		r.ImmediateHeaderFlush = true
 		r.SetBodyStream(a, -1)
 	} else {
-		a.beginOldStream()
+		a.beginOld()
 	}
 	x.streamed = true
 }
@@ -42,11 +63,11 @@ func (x *exchange) streamType() string {
 	return "text/event-stream; charset=utf-8"
 }
 
-// beginOldStream serves a client of HTTP/1.0, which knows no chunks: the stream
+// beginOld serves a client of HTTP/1.0, which knows no chunks: the stream
 // ends with the connection. fasthttp frames every body of unknown length in
 // chunks, so the connection is taken over. fasthttp drops a takeover when the
 // connection fails before: then closing it ends the stream.
-func (a *answer) beginOldStream() {
+func (a *streamed) beginOld() {
 	h := &a.x.ctx.Response.Header
 	h.SetConnectionClose()
 	head := []byte("HTTP/1.0 200 OK\r\n")
@@ -84,16 +105,16 @@ func (f flusher) Write(p []byte) (int, error) {
 }
 
 // SupportsBodyWriteTo tells fasthttp to call WriteTo.
-func (a *answer) SupportsBodyWriteTo() bool { return true }
+func (a *streamed) SupportsBodyWriteTo() bool { return true }
 
 // Read exists because fasthttp's interface has it; a stream is only written.
-func (a *answer) Read([]byte) (int, error) {
+func (a *streamed) Read([]byte) (int, error) {
 	return 0, errors.New("server: an event stream is written, not read")
 }
 
 // Close ends the exchange. fasthttp calls it after WriteTo, or instead of it, and before the last two bytes of the
 // body leave: who has read all of it, and not only the last event, finds the request in log, metrics and traces.
-func (a *answer) Close() error {
+func (a *streamed) Close() error {
 	a.close()
 	a.x.close(time.Now())
 	return nil
@@ -101,7 +122,7 @@ func (a *answer) Close() error {
 
 // WriteTo writes the stream until its end. It returns an error only when the
 // connection is of no further use.
-func (a *answer) WriteTo(w io.Writer) (n int64, err error) {
+func (a *streamed) WriteTo(w io.Writer) (n int64, err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			a.x.panicked(r)
@@ -114,7 +135,7 @@ func (a *answer) WriteTo(w io.Writer) (n int64, err error) {
 }
 
 // pump is the one place where a stream waits.
-func (a *answer) pump() error {
+func (a *streamed) pump() error {
 	keepAlive := startTimer(a.x.keepAlive())
 	defer stopTimer(keepAlive)
 	held, ready := a.stream.Held(), (<-chan struct{})(nil)
@@ -149,7 +170,7 @@ func (a *answer) pump() error {
 
 // group writes one event group in one write. The last frame leaves in a write
 // of its own, after the charge is durable: the ledger may take its time.
-func (a *answer) group() (done bool, err error) {
+func (a *streamed) group() (done bool, err error) {
 	last := len(a.events) - 1
 	if last < 0 {
 		return false, nil
@@ -169,7 +190,7 @@ func (a *answer) group() (done bool, err error) {
 }
 
 // finish writes the last frame of a settled stream.
-func (a *answer) finish() error {
+func (a *streamed) finish() error {
 	if refusal := a.outcome(); refusal != nil {
 		return a.breakOff(refusal)
 	}
@@ -183,7 +204,7 @@ func (a *answer) finish() error {
 
 // emit writes events and takes the time of the first token. done says that the
 // stream has ended: its client is gone, or its translation failed.
-func (a *answer) emit(events []abi.Event) (done bool, err error) {
+func (a *streamed) emit(events []abi.Event) (done bool, err error) {
 	events, err = a.filtered(events, false)
 	if err != nil {
 		return true, a.breakOff(abi.AsError(err))
@@ -191,6 +212,8 @@ func (a *answer) emit(events []abi.Event) (done bool, err error) {
 	if events = a.withToken(events); len(events) == 0 {
 		return false, nil
 	}
+	a.said = a.said || slices.ContainsFunc(events, isContent)
+	a.token = a.token || slices.ContainsFunc(events, engine.IsToken)
 	frame, err := a.dialect.events(a.frame[:0], events)
 	if err != nil {
 		return true, a.breakOff(abi.AsError(err))
@@ -203,11 +226,14 @@ func (a *answer) emit(events []abi.Event) (done bool, err error) {
 		return true, err
 	}
 	a.started = true
-	if !a.content && slices.ContainsFunc(events, isContent) {
+	if a.x.translation != nil && a.x.translation.Early() {
+		return false, nil
+	}
+	if !a.content && a.said {
 		a.content = true
 		a.stream.Shown()
 	}
-	if a.x.ttft == 0 && slices.ContainsFunc(events, engine.IsToken) {
+	if a.x.ttft == 0 && a.token {
 		a.x.ttft = a.wrote.Sub(a.x.arrived)
 	}
 	return false, nil
@@ -215,7 +241,7 @@ func (a *answer) emit(events []abi.Event) (done bool, err error) {
 
 // withToken keeps what begins a chat until there is something to say. Its first chunk has a role and no more, and who
 // measures the time to the first token takes that chunk for it.
-func (a *answer) withToken(events []abi.Event) []abi.Event {
+func (a *streamed) withToken(events []abi.Event) []abi.Event {
 	if a.content || a.x.route != routeChat {
 		return events
 	}
@@ -245,7 +271,7 @@ func (x *exchange) keepAlive() time.Duration {
 }
 
 // keepAlive breaks the silence.
-func (a *answer) keepAlive(timer *time.Timer) error {
+func (a *streamed) keepAlive(timer *time.Timer) error {
 	every := a.x.keepAlive()
 	if silence := time.Since(a.wrote); silence < every {
 		timer.Reset(every - silence)
@@ -258,7 +284,7 @@ func (a *answer) keepAlive(timer *time.Timer) error {
 
 // write sends bytes. A reader that takes nothing for StallTimeout, or that left
 // while we waited for it, fails it; the stream is then cancelled and settled.
-func (a *answer) write(b []byte) error {
+func (a *streamed) write(b []byte) error {
 	a.extend()
 	if _, err := a.out.Write(b); err != nil {
 		e := errGone()
@@ -272,7 +298,7 @@ func (a *answer) write(b []byte) error {
 // extend moves the write deadline, at most once a second and often enough for a short StallTimeout. The watcher sets one
 // in the past when the client has left, and a drain a short one; looking at both
 // after setting ours means that whoever comes second, theirs stands.
-func (a *answer) extend() {
+func (a *streamed) extend() {
 	now, stall := time.Now(), a.x.s.cfg.StallTimeout
 	if a.x.conn == nil || now.Sub(a.deadline) < min(time.Second, stall/10) {
 		return
@@ -289,20 +315,18 @@ func (a *answer) extend() {
 var errAbandoned = errors.New("server: the stream's client is gone")
 
 // abandon ends a stream that nobody reads.
-func (a *answer) abandon(e *abi.Error) error {
+func (a *streamed) abandon(e *abi.Error) error {
 	a.x.note(e)
 	a.x.status = statusClientClosed
-	a.end(false)
+	a.cancel(false)
 	return errAbandoned
 }
 
 // breakOff ends a stream that failed: the error event, the end of the body, and
 // soon of the connection. The last frame of a finished answer never leaves after
-// it. It is free unless content has left, or the client: who leaves is told
-// nothing and pays what was computed. When that it is free cannot be kept, the
-// connection ends without the error.
-func (a *answer) breakOff(e *abi.Error) error {
-	certain := a.end(!a.content && !a.lost.Load())
+// it. Who leaves is told nothing. When that it is free cannot be kept, the connection ends without the error.
+func (a *streamed) breakOff(e *abi.Error) error {
+	certain := a.cancel(free(e.Kind, a.content, a.lost.Load()))
 	if a.lost.Load() {
 		return a.abandon(errGone())
 	}

@@ -410,7 +410,8 @@ func TestHeadersNeverLeft(t *testing.T) {
 	go func() { <-st.cancelled; close(st.ended) }()
 	x := &exchange{s: s, who: &Identity{Account: &account.Account{}}, resource: resource{route: routeMessages}, stream: true,
 		streamed: true}
-	a := newAnswer(x, st, "core-1.1")
+	a := &streamed{}
+	a.open(x, st, "core-1.1")
 	for range 2 {
 		if err := a.Close(); err != nil {
 			t.Fatal(err)

@@ -17,6 +17,29 @@ func (x *exchange) facts() abi.Facts {
 	return abi.Facts{ID: strings.TrimPrefix(x.id, requestIDPrefix), Created: x.begun.Unix()}
 }
 
+// answerFacts are what is known besides once the request has a model.
+func (x *exchange) answerFacts(model string) abi.Facts {
+	f := x.facts()
+	f.Model, f.Stream = x.shownModel(model), x.stream
+	return f
+}
+
+// openTranslation opens the translation of the request, for its account, or with none for the error that it ends with.
+// It is false where no module serves, or one that came to serve since the route was found and has others: the key and
+// the body were looked for where the manifest says in which it was found.
+func (x *exchange) openTranslation(protocol, account string) bool {
+	t := x.s.deps.Translators.Translate(protocol, account, x.id, x.facts())
+	if t == nil {
+		return false
+	}
+	if x.module != nil && !t.SetRoute(x.module.Manifest, x.module.facts(&x.ctx.Request.Header)) {
+		t.Close()
+		return false
+	}
+	x.translation = t
+	return true
+}
+
 // translate makes a messages body of one of another protocol. It counts against
 // the node's budget like the one it was made from.
 func (x *exchange) translate(body []byte) ([]byte, error) {

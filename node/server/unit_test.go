@@ -181,7 +181,7 @@ func TestLogLine(t *testing.T) {
 
 // TestLogLineOfAQueue: phases that a request did not reach are no zeros in its line.
 func TestLogLineOfAQueue(t *testing.T) {
-	x := &exchange{settled: account.Settled{Reason: "canceled", Queue: time.Second}}
+	x := &exchange{result: result{settled: account.Settled{Reason: "canceled", Queue: time.Second}}}
 	for _, a := range x.settledAttrs() {
 		if a.Key == "prefill_ms" || a.Key == "decode_ms" {
 			t.Error(a)
@@ -213,9 +213,9 @@ func TestForwardedIsCountedOnce(t *testing.T) {
 	n := start(t, Config{}, newFakeBackend(say("x")))
 	m := n.s.metrics
 	for i, who := range []Identity{{}, {Peer: account.ClusterPeer()}, {Peer: account.KeyPeer("one")}} {
-		x := &exchange{s: n.s, resource: resource{route: routeMessages}, who: &who, failed: true, kind: abi.Canceled,
-			inputTokens: 7, ttft: time.Second, settled: account.Settled{Reason: "canceled", Usage: abi.Usage{InputUncached: 5, Output: 3},
-				Queue: time.Second, Prefill: time.Second, Decode: time.Second}}
+		x := &exchange{s: n.s, resource: resource{route: routeMessages}, who: &who, inputTokens: 7, timing: timing{ttft: time.Second},
+			result: result{failed: true, kind: abi.Canceled, settled: account.Settled{Reason: "canceled",
+				Usage: abi.Usage{InputUncached: 5, Output: 3}, Queue: time.Second, Prefill: time.Second, Decode: time.Second}}}
 		m.observe(x, time.Second)
 		if in, out, left := m.prefillTokens.Get(), m.decodeTokens.Get(), m.left[phaseDecode].Get(); in != 5 || out != 3 || left != 1 {
 			t.Errorf("%d: %d and %d tokens, %d left", i, in, out, left)
@@ -224,7 +224,7 @@ func TestForwardedIsCountedOnce(t *testing.T) {
 			t.Errorf("%d: counted %d times", i, count)
 		}
 		for kind, counts := range map[abi.Kind][2]uint64{abi.Overloaded: {1, 1}, abi.Internal: {uint64(1 + i), 1}} {
-			x := &exchange{s: n.s, resource: resource{route: routeMessages}, who: &who, failed: true, kind: kind}
+			x := &exchange{s: n.s, resource: resource{route: routeMessages}, who: &who, result: result{failed: true, kind: kind}}
 			m.observe(x, time.Second)
 			if count, refusals := m.outcome(x).Get(), m.refusals[kind].Get(); count != counts[0] || refusals != counts[1] {
 				t.Errorf("%d: %s counted %d times, refused %d times, want %d", i, kind, count, refusals, counts)

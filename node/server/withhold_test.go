@@ -74,6 +74,70 @@ func TestWhoGetsAnErrorPaysNothing(t *testing.T) {
 	}
 }
 
+// TestNothingOfASummaryIsShown: what begins a stream of it, and what says that the stream lives, is nothing of the answer.
+func TestNothingOfASummaryIsShown(t *testing.T) {
+	backend := newFakeBackend(func(s *fakeStream) {
+		s.out.Push(begin()...)
+		for range 40 {
+			s.out.Push(delta("x"))
+		}
+		s.out.Push(abi.Event{Kind: abi.EventError, Err: &abi.Error{Kind: abi.Overloaded, Msg: "failed"}})
+	})
+	n := start(t, Config{}, backend, func(d *Deps) { d.Translators = shipped(t) })
+	r := n.raw(request("POST", "/v1/responses", `{"model":"core-1.1","stream":true,"input":[{"role":"user","content":"q"},{"type":"compaction_trigger"}]}`, bearerKey))
+	if !strings.Contains(r.body, "response.created") || !strings.Contains(r.body, "event: keepalive") || !strings.Contains(r.body, "response.failed") {
+		t.Errorf("%d %q", r.StatusCode, r.body)
+	}
+	if s := <-backend.streams; !s.withheld.Load() || s.shown.Load() {
+		t.Errorf("withheld %t, shown %t", s.withheld.Load(), s.shown.Load())
+	}
+	if log := n.log.String(); strings.Contains(log, "ttft_ms") {
+		t.Errorf("the log says %q", log)
+	}
+}
+
+// TestWhatIsToldLaterIsShown: content that a translator tells of in a later group is shown from then on.
+func TestWhatIsToldLaterIsShown(t *testing.T) {
+	n := start(t, Config{}, newFakeBackend(say()))
+	s := &fakeStream{cancelled: make(chan struct{}), ended: make(chan struct{})}
+	x := &exchange{s: n.s, stream: true, who: &Identity{Account: &account.Account{}}}
+	x.translation = &fakeTranslation{of: &fakeTranslators{}}
+	a := &streamed{answer: answer{x: x, stream: s, gone: make(chan struct{}), dialect: translated{x}}, out: io.Discard}
+	tool := abi.Event{Kind: abi.EventBlockStart, Block: abi.BlockToolUse, ID: "toolu_1", Name: "f"}
+	for _, step := range []struct {
+		event         abi.Event
+		shown, spoken bool
+	}{
+		{abi.Event{Kind: abi.EventStart}, false, false},
+		{tool, false, false},
+		{abi.Event{Kind: abi.EventDelta, Block: abi.BlockToolUse, Text: "{}"}, false, false},
+		{abi.Event{Kind: abi.EventBlockStop, Block: abi.BlockToolUse}, true, true},
+	} {
+		if done, err := a.emit([]abi.Event{step.event}); done || err != nil {
+			t.Fatal(done, err)
+		}
+		if s.shown.Load() != step.shown || x.ttft != 0 != step.spoken {
+			t.Errorf("after %+v: shown %t, first token after %v", step.event, s.shown.Load(), x.ttft)
+		}
+	}
+}
+
+// TestFree: who is shown nothing of an answer pays nothing, but for who left and whose time is over.
+func TestFree(t *testing.T) {
+	for _, c := range []struct {
+		kind        abi.Kind
+		shown, gone bool
+		want        bool
+	}{
+		{abi.Internal, false, false, true}, {abi.Overloaded, false, false, true}, {abi.Timeout, false, false, false},
+		{abi.Internal, true, false, false}, {abi.Internal, false, true, false}, {abi.Canceled, false, true, false},
+	} {
+		if got := free(c.kind, c.shown, c.gone); got != c.want {
+			t.Errorf("%+v: free %t", c, got)
+		}
+	}
+}
+
 // TestSlowLedger: a finished answer waits for its row, a plain one as long as its
 // client may, a stream with keep-alives. A plain one that must be refused is free
 // and its error names the ledger.
@@ -141,6 +205,37 @@ func TestUnsettledIsNoRefusal(t *testing.T) {
 	}
 }
 
+// TestHungStep: a request whose step never ends is answered all the same: at its time limit with 504, at the deadline of a
+// drain with a 503 that is free. Its engine settles it when it comes back.
+func TestHungStep(t *testing.T) {
+	for _, drains := range []bool{false, true} {
+		hung := make(chan struct{})
+		backend := newFakeBackend(func(s *fakeStream) {
+			s.out.Push(begin()...)
+			<-hung
+		})
+		timeout, want := 50*time.Millisecond, 504
+		if drains {
+			timeout, want = time.Hour, 503
+		}
+		n := start(t, Config{RequestTimeout: timeout, LedgerWait: time.Millisecond}, backend)
+		t.Cleanup(func() { close(hung) }) // before the node closes
+		c := n.dial()
+		if _, err := io.WriteString(c, request("POST", "/v1/messages", ask, withKey)); err != nil {
+			t.Fatal(err)
+		}
+		s := <-backend.streams
+		if drains {
+			n.s.abortAll()
+		}
+		r := read(t, bufio.NewReader(c), "POST")
+		if r.StatusCode != want || s.withheld.Load() != drains || s.cancels.Load() == 0 || s.settles.Load() != 0 {
+			t.Errorf("%d %q, want %d; withheld %t, cancelled %d times, settled %d times",
+				r.StatusCode, r.body, want, s.withheld.Load(), s.cancels.Load(), s.settles.Load())
+		}
+	}
+}
+
 // TestUncertainChargeHasNoAnswer: while nobody knows whether a client will be
 // charged, no error leaves: its connection ends, and an operator is told.
 func TestUncertainChargeHasNoAnswer(t *testing.T) {
@@ -178,9 +273,8 @@ func TestWhoLeavesPays(t *testing.T) {
 		n := start(t, Config{}, newFakeBackend(say()))
 		s := &fakeStream{cancelled: make(chan struct{}), ended: make(chan struct{})}
 		close(s.ended)
-		a := &answer{x: &exchange{s: n.s, stream: true, who: &Identity{Account: &account.Account{}}}, stream: s,
-			gone: make(chan struct{}), out: io.Discard}
-		a.dialect = a.x.dialect("core-1.1")
+		a := &streamed{out: io.Discard}
+		a.open(&exchange{s: n.s, stream: true, who: &Identity{Account: &account.Account{}}}, s, "core-1.1")
 		a.lost.Store(left)
 		if err := a.breakOff(&abi.Error{Kind: abi.Canceled, Msg: "cancelled"}); left != (err != nil) || s.withheld.Load() == left {
 			t.Errorf("left %t: withheld %t, %v", left, s.withheld.Load(), err)

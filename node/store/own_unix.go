@@ -31,12 +31,16 @@ func openFolder(path string) (*os.File, error) {
 }
 
 // forbidden are the bits of a mode that a secret in a file may not have.
-func forbidden(info fs.FileInfo) fs.FileMode {
-	owner := os.Geteuid()
+func forbidden(info fs.FileInfo) fs.FileMode { return forbiddenTo(userOf(info), os.Geteuid()) }
+
+// isOwn says whether a file is this process's.
+func isOwn(info fs.FileInfo) bool { return userOf(info) == os.Geteuid() }
+
+func userOf(info fs.FileInfo) int {
 	if s, ok := info.Sys().(*syscall.Stat_t); ok {
-		owner = int(s.Uid)
+		return int(s.Uid)
 	}
-	return forbiddenTo(owner, os.Geteuid())
+	return os.Geteuid()
 }
 
 // forbiddenTo is forbidden for an owner and the user that a process runs as. What that user made is its alone: who widened it

@@ -20,25 +20,19 @@ func leftBytes(s unix.Statfs_t) int64 {
 	return int64(s.Bavail) * int64(cmp.Or(s.Frsize, s.Bsize))
 }
 
-// isTaken says whether a file has the disk for all of its size bytes. A copy may have holes where there were zeros.
-func isTaken(file *os.File, size int64) bool {
+// hasDisk says whether a file has the disk for all of its size bytes. A copy may have holes where there were zeros, and a file
+// system that compresses has less for all of them.
+func hasDisk(file *os.File, size int64) bool {
 	var s unix.Stat_t
 	const unit = 512
 	return unix.Fstat(int(file.Fd()), &s) == nil && s.Blocks*unit >= size
 }
 
-// preallocate takes so many bytes of disk, without writing them where the file
-// system can.
-func preallocate(file *os.File, size int64) error {
+// fallocate takes so many bytes of disk for a file, and keeps what is in it.
+func fallocate(file *os.File, size int64) error {
 	err := unix.Fallocate(int(file.Fd()), 0, 0, size)
 	for errors.Is(err, unix.EINTR) {
 		err = unix.Fallocate(int(file.Fd()), 0, 0, size)
 	}
-	if errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, unix.ENOSYS) {
-		return writeZeros(file, size)
-	}
-	if err != nil {
-		return err
-	}
-	return file.Sync()
+	return err
 }

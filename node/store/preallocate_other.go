@@ -2,13 +2,16 @@
 
 package store
 
-import "os"
+import (
+	"errors"
+	"os"
+)
 
 // FreeBytes does not know.
 func FreeBytes(*os.File) (n int64, known bool) { return 0, false }
 
-// preallocate takes so many bytes of disk.
-func preallocate(file *os.File, size int64) error { return writeZeros(file, size) }
+// fallocate cannot.
+func fallocate(*os.File, int64) error { return errors.ErrUnsupported }
 
-// isTaken does not know.
-func isTaken(*os.File, int64) bool { return true }
+// hasDisk does not know.
+func hasDisk(*os.File, int64) bool { return true }

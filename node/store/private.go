@@ -3,8 +3,25 @@ package store
 import (
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 )
+
+// Narrow puts a secret's file back to 0600 that is this process's own and that its group may read or write: a volume whose files all
+// are given to a group, as by fsGroup of Kubernetes, does that at each mount. It says whether it did. What all others may read
+// stays as it is, for ReadSecret to refuse: it is no secret any more.
+func Narrow(path string) (narrowed bool) {
+	file, err := os.Open(path)
+	if err != nil {
+		return false // ReadSecret says why
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	return err == nil && isOwn(info) && opensToGroup(info.Mode(), forbidden(info)) && file.Chmod(0o600) == nil
+}
+
+// opensToGroup says whether of the bits that a mode may not have it has some of the group's, and none of others'.
+func opensToGroup(mode, forbidden fs.FileMode) bool { return mode&forbidden != 0 && mode&0o007 == 0 }
 
 // ReadSecret reads a file that others may not read: its group may where its owner is root or another user than this
 // process, since that is how a service manager gives a service a file.

@@ -3,6 +3,7 @@
 package store
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"testing"
@@ -63,6 +64,66 @@ func TestReadSecret(t *testing.T) {
 		}
 		if err := read(0o440); err != nil {
 			t.Errorf("of %d: %v", owner, err)
+		}
+	}
+}
+
+// TestNarrow: what a volume opened to the group is private again and can be read; what is open to all, or was so made, stays.
+func TestNarrow(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "secret")
+	if Narrow(path) {
+		t.Error("a file that is not there was narrowed")
+	}
+	if err := os.WriteFile(path, []byte("a b\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	groupMayRead := os.Geteuid() == 0
+	for mode, want := range map[os.FileMode]bool{
+		0o660: true, 0o640: !groupMayRead, 0o440: !groupMayRead, 0o600: false, 0o400: false, 0o664: false, 0o666: false,
+	} {
+		if err := os.Chmod(path, mode); err != nil {
+			t.Fatal(err)
+		}
+		narrowed := Narrow(path)
+		info, err := os.Stat(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		after := mode
+		if want {
+			after = 0o600
+		}
+		if narrowed != want || info.Mode() != after {
+			t.Errorf("%04o: %v, and it has %04o; want %v", mode, narrowed, info.Mode(), want)
+		}
+		if _, err := ReadSecret(path); (err == nil) != (mode&0o007 == 0) {
+			t.Errorf("%04o: %v", mode, err)
+		}
+	}
+	if os.Geteuid() != 0 {
+		t.Skip("a file of another user's cannot be made: the test is not run by root")
+	}
+	if err := errors.Join(os.Chown(path, 65534, 65534), os.Chmod(path, 0o660)); err != nil {
+		t.Skipf("a file cannot be given away: %v", err)
+	}
+	if Narrow(path) {
+		t.Error("another user's file was narrowed")
+	}
+}
+
+// TestOpensToGroup has the modes that fsGroup makes, for a process that is not root.
+func TestOpensToGroup(t *testing.T) {
+	for _, c := range []struct {
+		owner, process int
+		mode           os.FileMode
+		want           bool
+	}{
+		{1000, 1000, 0o660, true}, {1000, 1000, 0o640, true}, {1000, 1000, 0o440, true}, {1000, 1000, 0o600, false},
+		{1000, 1000, 0o664, false}, {0, 0, 0o660, true}, {0, 0, 0o640, false},
+		{0, 1000, 0o440, false}, // a mounted Secret, as defaultMode and fsGroup make it
+	} {
+		if got := opensToGroup(c.mode, forbiddenTo(c.owner, c.process)); got != c.want {
+			t.Errorf("%04o of %d, read by %d: %v, want %v", c.mode, c.owner, c.process, got, c.want)
 		}
 	}
 }

@@ -71,10 +71,11 @@ type AuditRow struct {
 	Time         time.Time
 	Operator     string
 	Method, Path string // the verb, or a form of the console that a role forbids; its segments in braces, as documented
-	Target       string // that segment, of a call that found something of that name
+	Target       string // that segment, of a call that found something of that name; the digest of a module
 	AccountID    string
 	KeyID        string
 	Status       int64
+	Node         string // that was called, by its id, where nodes share a database: there Audit fills it in
 }
 
 // Verification is what Verify looked at and found wrong.

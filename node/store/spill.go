@@ -66,6 +66,8 @@ type Spill struct {
 	given int64
 	// unread says that Batches found a row that cannot be read. Only Batches uses it.
 	unread bool
+	// sparse is why the disk could not be taken when the file was opened.
+	sparse error
 }
 
 // OpenSpill opens the journal of a data folder, or makes one of size bytes. A journal
@@ -105,8 +107,8 @@ func SpilledRows(dir string) (int, error) {
 	return is.rows, nil
 }
 
-// take is preallocate. Tests put a full disk in its place.
-var take = preallocate
+// allocate and isTaken ask the file system. Tests put another one in its place.
+var allocate, isTaken = fallocate, hasDisk
 
 func (s *Spill) open(size int64) error {
 	info, err := s.file.Stat()
@@ -122,11 +124,13 @@ func (s *Spill) open(size int64) error {
 	if s.rows = is.rows; s.rows > 0 {
 		return nil
 	}
-	if s.size != size || !isTaken(s.file, size) {
+	if s.size != size {
 		if err := s.resize(size); err != nil {
 			return err
 		}
 		s.size = size
+	} else if !isTaken(s.file, size) {
+		s.sparse = allocate(s.file, size)
 	}
 	return s.reset()
 }
@@ -136,7 +140,7 @@ func (s *Spill) open(size int64) error {
 func (s *Spill) resize(size int64) error {
 	err := s.file.Truncate(0)
 	if err == nil {
-		err = take(s.file, size)
+		err = preallocate(s.file, size)
 	}
 	if err == nil {
 		return nil
@@ -372,6 +376,9 @@ func (s *Spill) Damaged() []Damage {
 	return s.damaged
 }
 
+// Sparse says why a journal that has its size could not get all of its disk. A full disk may refuse its rows then.
+func (s *Spill) Sparse() error { return s.sparse }
+
 // Reset removes all rows. Call it when the database has them.
 func (s *Spill) Reset() error {
 	s.mu.Lock()
@@ -414,6 +421,18 @@ func (s *Spill) Room() int64 {
 
 // Close closes the file. Its rows stay.
 func (s *Spill) Close() error { return s.file.Close() }
+
+// preallocate makes an empty file size bytes long, and takes the disk for them, without writing them where the file system can.
+func preallocate(file *os.File, size int64) error {
+	err := allocate(file, size)
+	if errors.Is(err, errors.ErrUnsupported) {
+		return writeZeros(file, size)
+	}
+	if err != nil {
+		return err
+	}
+	return file.Sync()
+}
 
 // writeZeros makes the file size bytes long by writing zeros.
 func writeZeros(file *os.File, size int64) error {

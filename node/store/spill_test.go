@@ -62,9 +62,9 @@ func TestSpillLargerThanTheDisk(t *testing.T) {
 		if before > 0 {
 			openSpill(t, dir, before).Close()
 		}
-		take = func(file *os.File, size int64) error { return errors.Join(preallocate(file, 1<<20), syscall.ENOSPC) }
+		allocate = func(file *os.File, size int64) error { return errors.Join(writeZeros(file, 1<<20), syscall.ENOSPC) }
 		s, err := OpenSpill(dir, 1<<40)
-		take = preallocate
+		allocate = fallocate
 		if err == nil {
 			s.Close()
 			t.Fatal("it was opened")
@@ -76,6 +76,35 @@ func TestSpillLargerThanTheDisk(t *testing.T) {
 			t.Errorf("the journal has %d bytes, %v", info.Size(), err)
 		}
 		wantSpilled(t, openSpill(t, dir, before+4<<10), nil)
+	}
+}
+
+// TestSpillWhereZerosTakeNoDisk: a file system that compresses says of each journal that it has holes. One that has its size is
+// opened as it is, also where they cannot be filled.
+func TestSpillWhereZerosTakeNoDisk(t *testing.T) {
+	t.Cleanup(func() { allocate, isTaken = fallocate, hasDisk })
+	for _, refusal := range []error{nil, syscall.ENOSPC, syscall.EOPNOTSUPP} {
+		dir := t.TempDir()
+		openSpill(t, dir, 64<<10).Close()
+		asked := int64(0)
+		isTaken = func(*os.File, int64) bool { return false }
+		allocate = func(file *os.File, size int64) error {
+			info, err := file.Stat()
+			if err == nil {
+				asked = info.Size()
+			}
+			return errors.Join(err, refusal)
+		}
+		s := openSpill(t, dir, 64<<10)
+		allocate, isTaken = fallocate, hasDisk
+		if asked != 64<<10 || !errors.Is(s.Sparse(), refusal) {
+			t.Errorf("the disk for %d bytes was asked for, and the journal says %v, want %v", asked, s.Sparse(), refusal)
+		}
+		rows := spilled(1)
+		if err := s.Append(rows); err != nil {
+			t.Error(err)
+		}
+		wantSpilled(t, s, rows)
 	}
 }
 

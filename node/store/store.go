@@ -60,7 +60,7 @@ type Store interface {
 	// MakeDefault makes that account with its key, once in the life of the store. made is
 	// false when another did it before.
 	MakeDefault(First) (made bool, err error)
-	// Audit adds a row. Its ID and time are given here.
+	// Audit adds a row. Its ID and time are given here. It does not wait long for a database that does not answer.
 	Audit(AuditRow) error
 	// Audited returns a page of the audit, newest first: of an operator unless that is empty,
 	// with an ID below before unless that is 0.

@@ -32,14 +32,15 @@ func encode(dst []byte, of *resource, records []*Record, scratch []span) ([]byte
 				dst = append(dst, ',')
 			}
 			first = false
-			dst = appendSpan(dst, &scratch[i])
+			dst = appendSpan(dst, &scratch[i], r.Began)
 		}
 	}
 	dst = append(dst, `],"schemaUrl":"`+SchemaURL+`"}],"schemaUrl":"`+SchemaURL+`"}]}`...)
 	return dst, scratch
 }
 
-func appendSpan(dst []byte, s *span) []byte {
+// appendSpan appends a span of a request that began at a time.
+func appendSpan(dst []byte, s *span, at time.Time) []byte {
 	dst = append(dst, `{"traceId":"`...)
 	dst = hex.AppendEncode(dst, s.trace[:])
 	dst = append(dst, `","spanId":"`...)
@@ -59,14 +60,14 @@ func appendSpan(dst []byte, s *span) []byte {
 	dst = appendText(dst, s.name)
 	dst = append(dst, `,"kind":`...)
 	dst = strconv.AppendInt(dst, int64(s.kind), 10)
-	dst = appendTime(append(dst, `,"startTimeUnixNano":"`...), s.began)
-	dst = appendTime(append(dst, `","endTimeUnixNano":"`...), s.ended)
+	dst = appendTime(append(dst, `,"startTimeUnixNano":"`...), at, s.began)
+	dst = appendTime(append(dst, `","endTimeUnixNano":"`...), at, s.ended)
 	dst = append(dst, '"')
 	if len(s.attributes) > 0 {
 		dst = appendAttributes(append(dst, ','), s.attributes)
 	}
 	if s.event != "" {
-		dst = appendTime(append(dst, `,"events":[{"timeUnixNano":"`...), s.eventAt)
+		dst = appendTime(append(dst, `,"events":[{"timeUnixNano":"`...), at, s.eventAt)
 		dst = append(dst, `","name":`...)
 		dst = appendText(dst, s.event)
 		dst = append(dst, `}]`...)
@@ -77,7 +78,10 @@ func appendSpan(dst []byte, s *span) []byte {
 	return append(dst, '}')
 }
 
-func appendTime(dst []byte, t time.Time) []byte { return strconv.AppendInt(dst, t.UnixNano(), 10) }
+// appendTime appends a time of a request by what the clock showed when the request began: it may have been set since.
+func appendTime(dst []byte, began, t time.Time) []byte {
+	return strconv.AppendInt(dst, began.UnixNano()+int64(t.Sub(began)), 10)
+}
 
 func appendAttributes(dst []byte, all []attribute) []byte {
 	dst = append(dst, `"attributes":[`...)

@@ -16,6 +16,7 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+	"unsafe"
 
 	"corenode/node/trace/tracetest"
 )
@@ -412,4 +413,32 @@ func TestABodyIsLeftToItsConnection(t *testing.T) {
 	}
 	sent(t, tracer, batches*batchMax)
 	_ = tracer.Close()
+}
+
+// later is what a clock shows at the time t when it has been set by so many seconds since: another hour, the same moment.
+func later(t time.Time, seconds int64) time.Time {
+	wall := (*int64)(unsafe.Pointer(&t)) // its first field: above 30 bits of nanoseconds the seconds, where it has a monotonic reading
+	*wall += seconds << 30
+	return t
+}
+
+// TestTheClockIsSet: what a request took does not depend on the clock, which may be set while it runs.
+func TestTheClockIsSet(t *testing.T) {
+	at := time.Now()
+	if got := later(at, -7); got.Sub(at) != 0 || got.Unix() != at.Unix()-7 {
+		t.Fatalf("it is %v of %v", got, at)
+	}
+	want, spans := encode(nil, &resource{}, []*Record{fullAt(at)}, nil)
+	for _, seconds := range []int64{-3600, 3600} {
+		r := fullAt(at)
+		r.Arrived, r.Prepared, r.Done, r.SettleBegan, r.SettleEnded, r.Ended = later(r.Arrived, seconds), later(r.Prepared, seconds),
+			later(r.Done, seconds), later(r.SettleBegan, seconds), later(r.SettleEnded, seconds), later(r.Ended, seconds)
+		for i := range r.Attempts {
+			r.Attempts[i].Began, r.Attempts[i].Ended = later(r.Attempts[i].Began, seconds), later(r.Attempts[i].Ended, seconds)
+		}
+		got, set := encode(nil, &resource{}, []*Record{r}, nil)
+		if withoutIDs(got, set) != withoutIDs(want, spans) {
+			t.Errorf("set by %d s it is\n%s, want\n%s", seconds, got, want)
+		}
+	}
 }

@@ -2,7 +2,6 @@ package trace
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -25,8 +24,10 @@ import (
 const (
 	queueMax = 2048 // records that wait; more are dropped
 	batchMax = 64   // records in one request to the collector
-	// retryMax is the longest wait before the one second try of a request.
-	retryMax = 5 * time.Second
+	// retryAfter is how long nothing is asked of a collector that gave no answer, or that takes nothing and does not say until when.
+	retryAfter = time.Second
+	// retryMax is the longest that a collector may ask for.
+	retryMax = 5 * time.Minute
 	// complainEvery is how often the log says that a collector takes nothing.
 	complainEvery = time.Minute
 )
@@ -54,7 +55,8 @@ type Tracer struct {
 	giveUp context.CancelFunc
 	done   sync.WaitGroup
 
-	complained time.Time // owned by run, as is what follows
+	until      time.Time // nothing is asked of the collector before. Owned by run, as is what follows
+	complained time.Time
 	body       []byte
 	packed     bytes.Buffer
 	gzip       *gzip.Writer
@@ -77,6 +79,8 @@ func New(cfg Config, node Node, log *slog.Logger) *Tracer {
 		transport.TLSClientConfig = cfg.TLS
 	}
 	transport.MaxIdleConnsPerHost = 1
+	// A connection of HTTP/2 on which nothing comes any more ends before a request on it does: the second try has another one.
+	transport.HTTP2 = &http.HTTP2Config{SendPingTimeout: cfg.Timeout / 3, PingTimeout: cfg.Timeout / 3}
 	t.client = &http.Client{Transport: transport, Timeout: cfg.Timeout,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	t.done.Go(t.run)
@@ -228,19 +232,16 @@ func (t *Tracer) last(batch []*Record) {
 	}
 }
 
-// send gives a batch to the collector: once more if it says so, and then it is dropped.
+// send gives a batch to the collector: once more if it says so or does not answer, and then it is dropped.
 func (t *Tracer) send(batch []*Record) {
 	if len(batch) == 0 {
 		return
 	}
 	body := bytes.Clone(t.pack(batch)) // a connection may still read it when its request has failed
-	spans, wait, err := t.post(body)
-	if err != nil && wait > 0 {
-		select {
-		case <-time.After(wait):
-			spans, _, err = t.post(body)
-		case <-t.asking.Done():
-		}
+	t.pause()
+	spans, err := t.post(body)
+	if err != nil && t.pause() {
+		spans, err = t.post(body)
 	}
 	all := int64(len(batch))
 	lost := min(spans, all) // whose they are is not said: of a trace each, at worst
@@ -258,6 +259,21 @@ func (t *Tracer) send(batch []*Record) {
 	if now := time.Now(); now.Sub(t.complained) > complainEvery {
 		t.complained = now
 		t.log.Warn("the collector does not take traces: they are dropped", "error", err.Error(), "dropped", t.counts.Failed.Load())
+	}
+}
+
+// pause lets the time pass in which nothing is asked of the collector: records wait in the queue meanwhile. It is false where
+// there was none, or where the tracer gives up.
+func (t *Tracer) pause() bool {
+	wait := time.Until(t.until)
+	if wait <= 0 {
+		return false
+	}
+	select {
+	case <-time.After(wait):
+		return true
+	case <-t.asking.Done():
+		return false
 	}
 }
 
@@ -280,12 +296,12 @@ func (t *Tracer) pack(batch []*Record) []byte {
 // answerMax is the most bytes of a collector's answer that are read.
 const answerMax = 64 << 10
 
-// post asks once. wait is after which time it is worth to ask again, 0 is never; refused is how many spans were left out of
-// what the collector took.
-func (t *Tracer) post(body []byte) (refused int64, wait time.Duration, err error) {
+// post asks once. Where it is worth to ask again, it sets until; refused is how many spans were left out of what the
+// collector took.
+func (t *Tracer) post(body []byte) (refused int64, err error) {
 	q, err := http.NewRequestWithContext(t.asking, http.MethodPost, t.cfg.Endpoint, bytes.NewReader(body))
 	if err != nil {
-		return 0, 0, err
+		return 0, err
 	}
 	for _, h := range t.cfg.Headers {
 		q.Header.Set(h[0], h[1])
@@ -300,19 +316,31 @@ func (t *Tracer) post(body []byte) (refused int64, wait time.Duration, err error
 		if of := (*url.Error)(nil); errors.As(err, &of) {
 			err = of.Err // without the URL, which may have a key
 		}
-		return 0, 0, err
+		t.until = time.Now().Add(retryAfter) // a connection that was kept may have been closed meanwhile
+		return 0, err
 	}
 	defer r.Body.Close()
 	answer, _ := io.ReadAll(io.LimitReader(r.Body, answerMax)) // also so that the connection can be used again
 	switch r.StatusCode {
 	case http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
-		asked, _ := strconv.Atoi(r.Header.Get("Retry-After"))
-		wait = min(retryMax, cmp.Or(time.Duration(max(0, asked))*time.Second, time.Second))
+		now := time.Now()
+		t.until = now.Add(waitOf(r.Header.Get("Retry-After"), now))
 	}
 	if r.StatusCode/100 != 2 {
-		return 0, wait, fmt.Errorf("status %d", r.StatusCode)
+		return 0, fmt.Errorf("status %d", r.StatusCode)
 	}
-	return refusedOf(answer), 0, nil
+	return refusedOf(answer), nil
+}
+
+// waitOf reads a Retry-After: seconds, or a date.
+func waitOf(header string, now time.Time) time.Duration {
+	wait := retryAfter
+	if seconds, err := strconv.ParseFloat(header, 64); err == nil && seconds > 0 {
+		wait = time.Duration(min(seconds, retryMax.Seconds()) * float64(time.Second)) // more need not fit
+	} else if date, err := http.ParseTime(header); err == nil && date.After(now) {
+		wait = date.Sub(now)
+	}
+	return min(wait, retryMax)
 }
 
 // refusedOf is how many spans a collector refused that took a request: it says nothing where it took all.

@@ -32,7 +32,8 @@ func (o Op) String() string {
 }
 
 // OutputHeader is the size of what stands before an output's payload: status
-// u8, zero u8, error kind u16, payload length u32, all little endian.
+// u8, zero u8, error kind u16, payload length u32, all little endian. With StatusOK the kind is
+// zero, but of what MarkEarly marks.
 const OutputHeader = 8
 
 // BeginOutput appends the header of an output frame; EndOutput completes it.
@@ -47,10 +48,23 @@ func EndOutput(frame []byte, start int) {
 	binary.LittleEndian.PutUint32(frame[start+4:], uint32(len(frame)-start-OutputHeader))
 }
 
+// early is the kind of an output that MarkEarly marks.
+const early = 1
+
+// MarkEarly says of an output of OpEvents, the frame that begins at start, that nothing of the answer is in its bytes
+// or was in those before: they begin the stream, or say that it lives. If it breaks by then, it costs nothing. Hosts
+// that do not know the mark skip it.
+func MarkEarly(frame []byte, start int) {
+	binary.LittleEndian.PutUint16(frame[start+2:], early)
+}
+
+// Early says whether an output of OpEvents is marked by MarkEarly.
+func (o Output) Early() bool { return o.Status == StatusOK && o.Kind == early }
+
 // Output is a decoded output frame. Payload aliases the frame.
 type Output struct {
 	Status  Status
-	Kind    Kind // of a Refusal
+	Kind    Kind // of a Refusal; else see Early
 	Payload []byte
 }
 

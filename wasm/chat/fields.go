@@ -97,8 +97,8 @@ func (r *request) templateArguments() {
 	if !r.Open(scan.Object) {
 		return
 	}
-	for r.S.Next() {
-		if name := r.S.Key(); string(name) == "enable_thinking" && !r.S.Null() && !r.Bool() {
+	for r.S.NextMember() {
+		if string(r.S.Key()) == "enable_thinking" && !r.Bool() {
 			r.silent = true
 		}
 	}
@@ -109,8 +109,8 @@ func (r *request) readThinking() {
 	if !r.Open(scan.Object) {
 		return
 	}
-	for r.S.Next() {
-		if string(r.S.Key()) == "type" && !r.S.Null() {
+	for r.S.NextMember() {
+		if string(r.S.Key()) == "type" {
 			r.thinking = r.Str()
 		}
 	}
@@ -126,12 +126,8 @@ func (r *request) responseFormat() {
 	}
 	var kind, schema []byte
 	var f schemaFormat
-	for r.S.Next() {
-		name := r.S.Key()
-		if r.S.Null() {
-			continue
-		}
-		switch string(name) {
+	for r.S.NextMember() {
+		switch string(r.S.Key()) {
 		case "type":
 			kind = r.Text()
 		case "json_schema":
@@ -185,12 +181,8 @@ func (r *request) schemaFormat() schemaFormat {
 	if !r.Open(scan.Object) {
 		return f
 	}
-	for r.S.Next() {
-		name := r.S.Key()
-		if r.S.Null() {
-			continue
-		}
-		switch string(name) {
+	for r.S.NextMember() {
+		switch string(r.S.Key()) {
 		case "name":
 			f.name = r.Str()
 		case "description":

@@ -52,12 +52,8 @@ func (r *request) messages() {
 func (r *request) readMessage() {
 	m := &r.message
 	*m = message{parts: m.parts[:0], calls: m.calls[:0], legacy: m.legacy[:0]}
-	for r.S.Next() {
-		name := r.S.Key()
-		if r.S.Null() {
-			continue
-		}
-		switch string(name) {
+	for r.S.NextMember() {
+		switch string(r.S.Key()) {
 		case "role":
 			m.role = r.Text()
 		case "content":

@@ -40,10 +40,8 @@ func (Translator) Request(in abi.RequestInput) (abi.Translated, *abi.Error) {
 	r := &request{out: make([]byte, 0, len(in.Body)+len(in.Body)/8+512)}
 	r.Op = "chat.Request"
 	if r.OpenBody(in.Body) {
-		for r.S.Next() {
-			if name := r.S.Key(); !r.S.Null() {
-				r.field(name)
-			}
+		for r.S.NextMember() {
+			r.field(r.S.Key())
 		}
 	}
 	if r.End(false); r.Err == nil {

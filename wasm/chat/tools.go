@@ -26,12 +26,8 @@ func (r *request) appendCall(dst []byte) []byte {
 	var f function
 	var id, kind []byte
 	called := false
-	for r.S.Next() {
-		name := r.S.Key()
-		if r.S.Null() {
-			continue
-		}
-		switch string(name) {
+	for r.S.NextMember() {
+		switch string(r.S.Key()) {
 		case "id":
 			id = r.Str()
 		case "type":
@@ -60,12 +56,8 @@ func (r *request) readFunction() (f function) {
 	if !r.Open(scan.Object) {
 		return f
 	}
-	for r.S.Next() {
-		name := r.S.Key()
-		if r.S.Null() {
-			continue
-		}
-		switch string(name) {
+	for r.S.NextMember() {
+		switch string(r.S.Key()) {
 		case "name":
 			f.name = r.Str()
 		case "arguments":
@@ -128,12 +120,8 @@ func (r *request) readChoice() {
 func (r *request) readObjectChoice() {
 	var kind, mode []byte
 	r.choice.Name = nil
-	for r.S.Open(); r.S.Next(); {
-		name := r.S.Key()
-		if r.S.Null() {
-			continue
-		}
-		switch string(name) {
+	for r.S.Open(); r.S.NextMember(); {
+		switch string(r.S.Key()) {
 		case "type":
 			kind = r.Text()
 		case "function":
@@ -172,12 +160,8 @@ func (r *request) readAllowed() (mode []byte) {
 	if !r.Open(scan.Object) {
 		return nil
 	}
-	for r.S.Next() {
-		name := r.S.Key()
-		if r.S.Null() {
-			continue
-		}
-		switch string(name) {
+	for r.S.NextMember() {
+		switch string(r.S.Key()) {
 		case "mode":
 			mode = r.Text()
 		case "tools":

@@ -29,10 +29,8 @@ func (Translator) Request(in abi.RequestInput) (abi.Translated, *abi.Error) {
 	r := &request{}
 	r.Op = "completions.Request"
 	if r.OpenBody(in.Body) {
-		for r.S.Next() {
-			if name := r.S.Key(); !r.S.Null() {
-				r.field(name)
-			}
+		for r.S.NextMember() {
+			r.field(r.S.Key())
 		}
 	}
 	if r.End(false); r.Err == nil {

@@ -132,12 +132,8 @@ func (r *request) readParts() {
 	if !r.Open(scan.Object) {
 		return
 	}
-	for r.S.Next() {
-		name := camel(r.S.Key())
-		if r.S.Null() {
-			continue
-		}
-		switch name {
+	for r.S.NextMember() {
+		switch camel(r.S.Key()) {
 		case "role":
 			r.content.role = r.Text()
 		case "parts":
@@ -177,12 +173,8 @@ func (r *request) readPart() {
 		return
 	}
 	var p part
-	for r.S.Next() {
-		name := camel(r.S.Key())
-		if r.S.Null() {
-			continue
-		}
-		switch name {
+	for r.S.NextMember() {
+		switch camel(r.S.Key()) {
 		case "text":
 			p.text = r.Str()
 			p.kinds++
@@ -280,11 +272,8 @@ func (r *request) readFunction(value string) (f function) {
 	if !r.Open(scan.Object) {
 		return f
 	}
-	for r.S.Next() {
+	for r.S.NextMember() {
 		name := camel(r.S.Key())
-		if r.S.Null() {
-			continue
-		}
 		switch {
 		case name == "id":
 			f.id = r.Str()

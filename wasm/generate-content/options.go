@@ -15,10 +15,8 @@ func (r *request) readTool() {
 	if !r.Open(scan.Object) {
 		return
 	}
-	for r.S.Next() {
-		if name := camel(r.S.Key()); r.S.Null() {
-			continue
-		} else if name == "functionDeclarations" {
+	for r.S.NextMember() {
+		if camel(r.S.Key()) == "functionDeclarations" {
 			r.each(r.readDeclaration)
 		} else {
 			r.Refuse(r.S.Path(), "it is not supported: function declarations only")
@@ -34,12 +32,8 @@ func (r *request) readDeclaration() {
 	}
 	t := tool{schema: []byte(field.NoParameters)}
 	twice := 0
-	for r.S.Next() {
-		name := camel(r.S.Key())
-		if r.S.Null() {
-			continue
-		}
-		switch name {
+	for r.S.NextMember() {
+		switch camel(r.S.Key()) {
 		case "name":
 			t.name = string(r.Str())
 		case "description":
@@ -74,9 +68,8 @@ func (r *request) readToolConfig() {
 	if !r.Open(scan.Object) {
 		return
 	}
-	for r.S.Next() {
+	for r.S.NextMember() {
 		switch name := camel(r.S.Key()); {
-		case r.S.Null():
 		case name == "functionCallingConfig":
 			r.readCalling()
 		case name == "includeServerSideToolInvocations":
@@ -93,9 +86,8 @@ func (r *request) readCalling() {
 	if !r.Open(scan.Object) {
 		return
 	}
-	for r.S.Next() {
+	for r.S.NextMember() {
 		switch name := camel(r.S.Key()); {
-		case r.S.Null():
 		case name == "mode":
 			switch mode := r.Text(); string(mode) {
 			case "AUTO", "ANY", "NONE", "VALIDATED", "MODE_UNSPECIFIED":
@@ -122,10 +114,8 @@ func (r *request) readConfig() {
 	if !r.Open(scan.Object) {
 		return
 	}
-	for r.S.Next() {
-		if name := camel(r.S.Key()); !r.S.Null() {
-			r.configMember(&r.config, name)
-		}
+	for r.S.NextMember() {
+		r.configMember(&r.config, camel(r.S.Key()))
 	}
 }
 
@@ -212,9 +202,8 @@ func (r *request) readThinking(c *config) {
 	if !r.Open(scan.Object) {
 		return
 	}
-	for r.S.Next() {
+	for r.S.NextMember() {
 		switch name := camel(r.S.Key()); {
-		case r.S.Null():
 		case name == "includeThoughts":
 			if r.flags &^= keptThoughts; r.Bool() {
 				r.flags |= keptThoughts

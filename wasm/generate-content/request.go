@@ -88,12 +88,8 @@ func (r *request) route(op int, alt string) {
 // fields reads the members of the body, whose object is open. With count it may
 // be that of a countTokens, which wraps a whole request.
 func (r *request) fields(count bool) {
-	for r.S.Next() {
-		name := camel(r.S.Key())
-		if r.S.Null() {
-			continue
-		}
-		switch name {
+	for r.S.NextMember() {
+		switch camel(r.S.Key()) {
 		case "generateContentRequest":
 			if !count {
 				r.unknown()

@@ -26,10 +26,8 @@ func (r *request) readSchema() []byte {
 	if !r.Open(scan.Object) {
 		return nil
 	}
-	for r.S.Next() {
-		if name := camel(r.S.Key()); !r.S.Null() {
-			r.schemaMember(&s, name)
-		}
+	for r.S.NextMember() {
+		r.schemaMember(&s, camel(r.S.Key()))
 	}
 	return s.json()
 }

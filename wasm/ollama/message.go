@@ -46,12 +46,8 @@ func (r *request) readMessages() {
 func (r *request) readMessage() {
 	m := &r.message
 	*m = message{calls: m.calls[:0], called: m.called[:0]}
-	for r.S.Next() {
-		name := r.S.Key()
-		if r.S.Null() {
-			continue
-		}
-		switch string(name) {
+	for r.S.NextMember() {
+		switch string(r.S.Key()) {
 		case "role":
 			m.role = r.Text()
 		case "content":
@@ -83,12 +79,8 @@ func (r *request) readCalls() {
 			return
 		}
 		c, arguments := call{}, []byte("{}")
-		for r.S.Next() {
-			name := r.S.Key()
-			if r.S.Null() {
-				continue
-			}
-			switch string(name) {
+		for r.S.NextMember() {
+			switch string(r.S.Key()) {
 			case "id":
 				c.id = r.Str()
 			case "function":
@@ -115,12 +107,8 @@ func (r *request) readFunction(none []byte) (called, arguments []byte) {
 	if !r.Open(scan.Object) {
 		return nil, none
 	}
-	for r.S.Next() {
-		name := r.S.Key()
-		if r.S.Null() {
-			continue
-		}
-		switch string(name) {
+	for r.S.NextMember() {
+		switch string(r.S.Key()) {
 		case "name":
 			called = r.Str()
 		case "arguments":

@@ -51,10 +51,9 @@ func show(dst []byte, in abi.ModelsInput) ([]byte, *abi.Error) {
 	r := field.Reader{Op: "ollama.Models"}
 	var asked, older []byte // model and its older name; Ollama's own client sends both, one of them empty
 	if r.OpenBody(in.Body) {
-		for r.S.Next() {
+		for r.S.NextMember() {
 			name := r.S.Key()
 			switch {
-			case r.S.Null():
 			case string(name) == "model":
 				asked = r.Text()
 			case string(name) == "name":

@@ -23,10 +23,8 @@ func (r *request) readOptions() {
 	if !r.Open(scan.Object) {
 		return
 	}
-	for r.S.Next() {
-		if name := r.S.Key(); !r.S.Null() {
-			r.option(string(name))
-		}
+	for r.S.NextMember() {
+		r.option(string(r.S.Key()))
 	}
 }
 

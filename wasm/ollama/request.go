@@ -35,10 +35,8 @@ func (Translator) Request(in abi.RequestInput) (abi.Translated, *abi.Error) {
 	r.generate = in.Route != nil && in.Route.Index == routeGenerate
 	r.messages = make([]byte, 0, len(in.Body)+len(in.Body)/8+512)
 	if r.OpenBody(in.Body) {
-		for r.S.Next() {
-			if name := r.S.Key(); !r.S.Null() {
-				r.field(string(name))
-			}
+		for r.S.NextMember() {
+			r.field(string(r.S.Key()))
 		}
 	}
 	if r.End(false); r.Err == nil {

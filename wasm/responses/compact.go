@@ -17,7 +17,8 @@ const summaryPrompt = `Write a summary of this conversation for whoever goes on 
 const summaryHead = "Summary of the conversation so far:"
 
 // summarize makes the request one for a summary of its conversation, if that ends with a compaction_trigger. No tool
-// can be called and no format kept: the answer is the text of one compaction item.
+// can be called, no format kept and nothing thought: the answer is the text of one compaction item, in the little room
+// that is left. It ends where the model ends it, whatever ends the turn's answers.
 func (r *request) summarize() {
 	if r.flags&keptSummary == 0 {
 		return
@@ -25,6 +26,8 @@ func (r *request) summarize() {
 	r.open(roleUser)
 	r.messages = field.AppendText(r.messages, []byte(summaryPrompt))
 	r.choice, r.sampling.Format = choice{mode: "none"}, nil
+	r.effort, r.thinkingOff = "", true
+	r.sampling.Stops, r.sampling.MinTokens, r.sampling.IgnoreEOS = nil, nil, false
 	r.custom, r.flags = nil, r.flags&^keptSearch // a model that calls one anyway calls a function
 }
 
@@ -43,55 +46,53 @@ func (r *request) compaction(f *fields, p place) {
 	r.block(&blocks, summary)
 }
 
-// walkSummary calls each for the items of an answer that is a summary: those before its first text, and one of all
-// texts, which is the last. A summary that says nothing is none.
+// noSummary is the summary of a model that says nothing at all. It is no error, which would be charged like an answer,
+// and clients would ask for it again: they keep what the user wrote beside it. It has no escapes.
+const noSummary = `The model wrote none. See what is done already before you go on, and ask the user what is not clear.`
+
+// walkSummary calls each for the items of an answer that is a summary: those before its first text, and then the summary,
+// which is always there: of all texts, or where those say nothing of all thinking.
 func walkSummary(answer abi.Frames, as special, each func(item)) {
-	var all item
+	all := item{block: abi.BlockText, summary: true, closed: true}
+	var thinking []byte
+	begun := false
 	walkBlocks(answer, as, func(it item) {
 		switch {
-		case it.summary:
-			all = all.with(it)
-		case !all.summary:
+		case it.summary && !begun:
+			begun, all.index = true, it.index
+		case !begun:
 			each(it)
+			all.index = it.index + 1
+		}
+		switch it.block {
+		case abi.BlockThinking:
+			thinking = paragraph(thinking, it.text)
+		case abi.BlockText:
+			all.text = paragraph(all.text, it.text)
 		}
 	})
-	if len(all.text) > 0 {
-		each(all)
+	if len(all.text) == 0 {
+		all.text = thinking
 	}
+	if len(all.text) == 0 {
+		all.text = []byte(noSummary)
+	}
+	each(all)
 }
 
-// with is a summary with one more text.
-func (it item) with(next item) item {
-	if len(bytes.TrimSpace(word(next.text))) == 0 {
-		next.text = nil
-	}
+// paragraph is escaped text with more behind it, unless that says nothing.
+func paragraph(text, more []byte) []byte {
 	switch {
-	case !it.summary:
-		return next
-	case len(it.text) == 0:
-		it.text = next.text
-	case len(next.text) > 0:
-		it.text = append(append(it.text[:len(it.text):len(it.text)], `\n\n`...), next.text...)
+	case len(bytes.TrimSpace(word(more))) == 0:
+		return text
+	case len(text) == 0:
+		return more
 	}
-	return it
+	return append(append(text[:len(text):len(text)], `\n\n`...), more...)
 }
 
-// summaryOf returns the summary that an answer is; false if there is none.
-func summaryOf(answer abi.Frames, as special) (all item, ok bool) {
-	walkSummary(answer, as, func(it item) {
-		if it.summary {
-			all, ok = it, true
-		}
-	})
-	return all, ok
-}
-
-// ofSummary is how a response stands whose answer should be a summary. Without one it failed: clients put what they get
-// in the place of the conversation.
-func (o outcome) ofSummary(there bool) outcome {
-	if o.status == completed && !there {
-		o.status = failed
-		o.err = &streamFail{names: abi.Internal.Names(), message: "the model wrote no summary of the conversation"}
-	}
-	return o
+// summaryOf returns the summary that an answer is.
+func summaryOf(answer abi.Frames, as special) (all item) {
+	walkSummary(answer, as, func(it item) { all = it }) // it is the last
+	return all
 }

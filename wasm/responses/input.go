@@ -94,12 +94,14 @@ func (r *request) item(f *fields, p place) {
 	case "custom_tool_call_output":
 		r.result(f, p)
 	case "additional_tools", "tool_search_output":
-		r.tell(f, p)
-		if string(kind) == "tool_search_output" && f.ofClient() {
+		if f.tools != nil {
+			r.found = append(r.found, toolList{f.tools, p.in("tools", -1)})
+		}
+		if string(kind) == "tool_search_output" && f.byClient() {
 			r.searchResult(f, p)
 		}
 	case "tool_search_call":
-		if f.ofClient() {
+		if f.byClient() {
 			r.searchCall(f, p)
 		}
 	case "configuration_update":
@@ -330,15 +332,8 @@ func (r *request) customCall(f *fields, p place) {
 	r.messages = append(r.messages, `"}}`...)
 }
 
-// tell offers the tools that an item tells of.
-func (r *request) tell(f *fields, p place) {
-	r.found = r.found[:0]
-	if f.tools != nil {
-		var s scan.Scanner
-		s.Reset(f.tools)
-		r.readTools(&s, p.in("tools", -1))
-	}
-}
+// byClient says whether an item is of a search that the client did itself: such a one has a call_id, and says so or nothing.
+func (f *fields) byClient() bool { return f.ofClient() || f.execution == nil && f.callID != nil }
 
 // searchCall translates a call of the client's own search of tools.
 func (r *request) searchCall(f *fields, p place) {
@@ -356,19 +351,23 @@ func (r *request) searchCall(f *fields, p place) {
 	r.messages = append(append(r.messages, f.arguments...), '}')
 }
 
-// searchResult translates what such a search found: the tools are offered, and the result names them.
+// searchResult translates what such a search found: the result names the tools.
 func (r *request) searchResult(f *fields, p place) {
 	id := r.required(f.callID, p, "call_id")
+	var found []byte
+	if f.tools != nil {
+		found = r.appendNames(nil, toolList{f.tools, p.in("tools", -1)}, nil)
+	}
 	if r.Err != nil {
 		return
 	}
 	r.open(roleResults)
 	r.messages = field.AppendResult(r.messages, id)
-	if len(r.found) == 0 {
+	if len(found) == 0 {
 		r.messages = append(r.messages, `"No tools were found."}`...)
 		return
 	}
-	r.messages = append(append(r.messages, `"Tools that can be called: `...), r.found[len(", "):]...)
+	r.messages = append(append(r.messages, `"Tools that can be called: `...), found[len(", "):]...)
 	r.messages = append(r.messages, `."}`...)
 }
 

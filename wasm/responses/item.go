@@ -247,14 +247,17 @@ func appendSummary(dst, text []byte) []byte {
 }
 
 // appendOutput appends the items of an answer. A cut answer's last item, and one
-// whose block never closed, are incomplete.
-func appendOutput(dst []byte, f *abi.Facts, answer abi.Frames, k kept, cut bool) []byte {
+// whose block never closed, are incomplete. One that goes on or failed has no summary.
+func appendOutput(dst []byte, f *abi.Facts, answer abi.Frames, k kept, o outcome) []byte {
 	last := lastIndex(answer)
 	dst = append(dst, '[')
 	start := len(dst)
 	walk(answer, k.special(), func(it item) {
+		if it.summary && (o.status == inProgress || o.status == failed) {
+			return
+		}
 		status := completed
-		if !it.closed || cut && it.index == last {
+		if !it.closed || o.cut && it.index == last {
 			status = incomplete
 		}
 		if len(dst) > start {

@@ -68,7 +68,7 @@ func appendResponse(dst []byte, f *abi.Facts, k kept, o outcome, answer abi.Fram
 	dst = append(dst, `,"model":"`...)
 	dst = abi.AppendEscaped(dst, f.Model)
 	dst = append(dst, `","output":`...)
-	dst = appendOutput(dst, f, answer, k, o.cut)
+	dst = appendOutput(dst, f, answer, k, o)
 	dst = append(dst, `,"previous_response_id":null,"service_tier":"default","store":false,"top_logprobs":0`...)
 	if o.usage != nil {
 		dst = appendUsage(append(dst, `,"usage":`...), *o.usage)

@@ -11,12 +11,11 @@ func (r *request) readReasoning() {
 		return
 	}
 	var effort, summary []byte
-	for r.S.Next() {
-		switch key := string(r.S.Key()); {
-		case key != "effort" && key != "summary" && key != "generate_summary" || r.S.Null():
-		case key == "effort":
+	for r.S.NextMember() {
+		switch string(r.S.Key()) {
+		case "effort":
 			effort = r.Str()
-		default: // summaries are the thinking itself, whatever was asked for
+		case "summary", "generate_summary": // they are the thinking itself, whatever was asked for
 			summary = r.Str()
 		}
 	}
@@ -48,12 +47,11 @@ func (r *request) readText() {
 	}
 	var verbosity []byte
 	format := []byte(textFormat)
-	for r.S.Next() {
-		switch key := string(r.S.Key()); {
-		case key != "format" && key != "verbosity" || r.S.Null():
-		case key == "format":
+	for r.S.NextMember() {
+		switch string(r.S.Key()) {
+		case "format":
 			r.sampling.Format, format = r.format(&r.S, top)
-		default:
+		case "verbosity":
 			verbosity = r.Str()
 		}
 	}
@@ -122,8 +120,8 @@ func (r *request) configure(f *fields, p place) {
 		if !r.is(&s, at, scan.Object) {
 			return
 		}
-		for s.Open(); s.Next(); {
-			if string(s.Key()) == "effort" && !s.Null() {
+		for s.Open(); s.NextMember(); {
+			if string(s.Key()) == "effort" {
 				r.changed.effort = word(r.text(s.Raw(), at, "effort"))
 			}
 		}
@@ -134,8 +132,8 @@ func (r *request) configure(f *fields, p place) {
 		if !r.is(&s, at, scan.Object) {
 			return
 		}
-		for s.Open(); r.Err == nil && s.Next(); {
-			if string(s.Key()) == "format" && !s.Null() {
+		for s.Open(); r.Err == nil && s.NextMember(); {
+			if string(s.Key()) == "format" {
 				r.changed.text = true
 				r.changed.format, _ = r.format(&s, at)
 			}

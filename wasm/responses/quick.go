@@ -6,7 +6,7 @@ import (
 )
 
 // Handler is the translator as a module: sdk.TranslatorHandler of New, with a
-// short way for the calls that are nearly all of them.
+// short way for the calls that are nearly all of them. Event groups up to the first item are marked as early.
 func Handler() sdk.Handler {
 	general := sdk.TranslatorHandler(New())
 	return func(op abi.Op, in, dst []byte) []byte {
@@ -15,7 +15,13 @@ func Handler() sdk.Handler {
 				return out
 			}
 		}
-		return general(op, in, dst)
+		start := len(dst)
+		dst = general(op, in, dst)
+		if flags := start + len(okHeader) + sectionHeader + stateFlags; op == abi.OpEvents &&
+			flags < len(dst) && dst[flags]&flagTold == 0 {
+			abi.MarkEarly(dst, start)
+		}
+		return dst
 	}
 }
 

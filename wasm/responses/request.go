@@ -23,8 +23,8 @@ type request struct {
 
 	instructions []byte          // escaped; nil for none
 	tools        []byte          // native tools, each with a comma before it
-	offered      map[string]bool // their names, as they read without escapes: whether the field tools has it
-	found        []byte          // native names of an item's tools, each behind a comma and a space
+	offered      map[string]bool // their names, as they read without escapes
+	found        []toolList      // what items tell of, which stands behind the field tools wherever that is
 	ofItem       bool            // the tools that are read are an item's
 	skipped      uint8           // serverTools that there were, as bits
 	flags        uint8
@@ -71,6 +71,7 @@ func (r *request) read(body []byte) {
 
 // complete checks what only the whole request can tell.
 func (r *request) complete() {
+	r.readFound()
 	r.checkChoice()
 	switch {
 	case r.model == nil:

@@ -20,14 +20,17 @@
 //
 // A custom tool, which takes free text, is offered to the model as a function
 // with one string named input; its calls are turned back. So is a search of
-// tools that the client does itself. A tool of a namespace
+// tools that the client does itself. Tools that items tell of are offered behind
+// those of the request. A tool of a namespace
 // is offered as "namespace:name": the protocol's own names hold no colon. Tools
 // that a service would run are skipped in silence, and so are the items that
 // tell of them; a choice that only they could be is none.
 //
 // A conversation that ends with a compaction_trigger is answered with a summary
 // of it, in one compaction item, whose encrypted_content is the text of all blocks: it comes
-// back as a message of the user. Of what stands behind its first block only text is told.
+// back as a message of the user. Of what stands behind its first block only text is told. A model that
+// wrote no text has its thinking for a summary. Where there is none either, the item says that the
+// model wrote nothing: a failed response would be paid all the same, and asked for again.
 //
 // The format of text becomes the native response_format, which holds the schema
 // as it was sent; the engine makes the answer fit.
@@ -78,11 +81,5 @@ func (Translator) Events(dst, next []byte, in abi.EventsInput) (bytes, state []b
 // Response appends the response object of a whole answer: the same that ends
 // the stream of it.
 func (Translator) Response(dst []byte, in abi.ResponseInput) []byte {
-	k := parseKept(in.Kept)
-	o := ending(in.Events)
-	if as := k.special(); as.summary {
-		_, ok := summaryOf(in.Events, as)
-		o = o.ofSummary(ok)
-	}
-	return appendResponse(dst, &in.Facts, k, o, in.Events)
+	return appendResponse(dst, &in.Facts, parseKept(in.Kept), ending(in.Events), in.Events)
 }

@@ -98,12 +98,16 @@ func TestSplits(t *testing.T) {
 	}
 }
 
-// checkSummary checks what agents want of a summary: one item of it, or an answer that failed.
+// checkSummary checks what agents want of a summary: one item of it that says something, whatever the model said.
 func checkSummary(t *testing.T, frames []event) {
 	t.Helper()
 	done := 0
 	for _, e := range frames {
-		if item, _ := e.fields["item"].(map[string]any); e.name == "response.output_item.done" && item["type"] == "compaction" {
+		item, _ := e.fields["item"].(map[string]any)
+		if e.name == "response.output_item.done" && item["type"] == "compaction" {
+			if text := item["encrypted_content"].(string); strings.TrimSpace(text) == "" {
+				t.Errorf("a summary says nothing: %s", e.data)
+			}
 			done++
 		}
 	}
@@ -118,7 +122,7 @@ func checkSummary(t *testing.T, frames []event) {
 			}
 		}
 	}
-	if want := map[string]int{"response.completed": 1}[last.name]; done != told || told > 1 || told < want {
+	if done != 1 || told != 1 || last.name == "response.failed" {
 		t.Errorf("%d summaries are told of, %d are in %s", done, told, last.data)
 	}
 }

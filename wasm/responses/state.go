@@ -24,6 +24,7 @@ const (
 	flagSearch              // keptSearch of the request
 	flagSummary             // keptSummary
 	flagInput               // the block that is held back is a custom tool's call
+	flagTold                // of an item: before that nothing of the answer has left
 )
 
 const (

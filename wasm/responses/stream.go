@@ -30,15 +30,12 @@ func (w *writer) event(f *abi.Frame) {
 			w.blockStop(find(w.history, w.state.special(), f))
 		}
 	case abi.EventEnd:
-		o := endOf(f)
 		if as := w.state.special(); as.summary {
-			it, ok := summaryOf(w.history, as)
-			if ok {
-				w.wholeItem("response.output_item.added", it, inProgress)
-				w.wholeItem("response.output_item.done", it, completed)
-			}
-			o = o.ofSummary(ok)
+			it := summaryOf(w.history, as)
+			w.wholeItem("response.output_item.added", it, inProgress)
+			w.wholeItem("response.output_item.done", it, completed)
 		}
+		o := endOf(f)
 		w.whole("response."+o.status, o)
 	}
 }
@@ -109,6 +106,7 @@ func (w *writer) textFrame(name string, it item, before string, text []byte) {
 
 // wholeItem writes the frame that adds an item or is done with it.
 func (w *writer) wholeItem(name string, it item, status string) {
+	w.state.flags |= flagTold
 	w.frame(name)
 	w.dst = append(w.dst, `,"output_index":`...)
 	w.dst = strconv.AppendInt(w.dst, int64(it.index), 10)
@@ -138,7 +136,7 @@ func (w *writer) blockStart(it item) {
 	if it.custom {
 		w.state.flags |= flagInput
 	}
-	if it.summary { // whether it says anything is known at the end
+	if it.summary { // what it says is known at the end
 		return
 	}
 	w.wholeItem("response.output_item.added", it, inProgress)

@@ -82,14 +82,58 @@ func (r *request) fields(s *scan.Scanner, base place, f *fields) bool {
 	if !r.is(s, base, scan.Object) {
 		return false
 	}
-	for s.Open(); s.Next(); {
-		slot := f.slot(s.Key())
-		if slot == nil || s.Null() {
-			continue
+	for s.Open(); s.NextMember(); {
+		if slot := f.slot(s.Key()); slot != nil {
+			*slot = s.Raw()
 		}
-		*slot = s.Raw()
 	}
 	return r.OK()
+}
+
+// toolList is an array of tools that an item tells of.
+type toolList struct {
+	raw []byte
+	at  place
+}
+
+// readFound offers the tools that items tell of, behind those of the request: they become more along the way, and what
+// stands before them is found in the prefix cache.
+func (r *request) readFound() {
+	r.ofItem = true
+	for _, list := range r.found {
+		r.flags |= keptRenumbered
+		var s scan.Scanner
+		s.Reset(list.raw)
+		r.readTools(&s, list.at)
+	}
+}
+
+// appendNames appends the native names of the tools of a list, each behind a comma and a space. What is wrong with a
+// tool is said when it is offered.
+func (r *request) appendNames(dst []byte, list toolList, namespace []byte) []byte {
+	var s scan.Scanner
+	s.Reset(list.raw)
+	if !r.is(&s, list.at, scan.Array) {
+		return dst
+	}
+	path := list.at.at("")
+	var f fields
+	for s.Open(); r.Err == nil && s.Next(); {
+		one := element(path, s.Index())
+		if !r.fields(&s, list.at, &f) {
+			break
+		}
+		kind, name := word(r.text(f.kind, one, "type")), r.text(f.name, one, "name")
+		switch string(kind) {
+		case "function", "custom":
+			dst = append(append(dst, ", "...), nativeName(namespace, name)...)
+		case "namespace":
+			if f.tools != nil {
+				dst = r.appendNames(dst, toolList{f.tools, one.in("tools", -1)}, f.name)
+			}
+		}
+	}
+	return dst
 }
 
 // readTools reads an array of tools, in a text that stands at base, and offers
@@ -98,9 +142,6 @@ func (r *request) fields(s *scan.Scanner, base place, f *fields) bool {
 func (r *request) readTools(s *scan.Scanner, base place) {
 	if !r.is(s, base, scan.Array) {
 		return
-	}
-	if r.ofItem = base != top; r.ofItem {
-		r.flags |= keptRenumbered
 	}
 	path := base.at(s.Path())
 	var f fields
@@ -190,19 +231,16 @@ func nativeName(namespace, name []byte) []byte {
 	return append(append(native, namespaceMark), name...)
 }
 
-// known says whether a tool of a native name is offered already, of which items tell: what a search found, each later
+// known says whether an item tells of a tool of a native name that is offered already: what a search found, each later
 // one may find again, and the first stays. Two of a name in tools itself are left to the engine, which refuses them.
 func (r *request) known(native []byte) bool {
 	if r.offered == nil {
 		r.offered = map[string]bool{}
 	}
 	name := string(word(native))
-	if r.ofItem {
-		r.found = append(append(r.found, ", "...), native...)
-	}
-	ofTools, known := r.offered[name]
-	r.offered[name] = ofTools || !r.ofItem
-	return known && (r.ofItem || !ofTools)
+	known := r.ofItem && r.offered[name]
+	r.offered[name] = true
+	return known
 }
 
 // offer offers a native tool.
@@ -279,7 +317,7 @@ func (r *request) customTool(echo, namespace []byte, f *fields, p place) []byte 
 // searchTool is the type of the tool that searches tools, and the name of the function that stands for a client's own.
 const searchTool = "tool_search"
 
-// ofClient says whether a search of tools is the client's own.
+// ofClient says whether a search of tools says that it is the client's own.
 func (f *fields) ofClient() bool { return string(f.execution) == `"client"` }
 
 // search offers the client's own search of tools as a function, and appends what is echoed of it.

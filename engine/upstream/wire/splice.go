@@ -77,6 +77,7 @@ type splicer struct {
 
 	tools   []span            // as they are listed
 	defined []json.RawMessage // tools that messages define, in blocks that are left out
+	stays   bool              // a block that stays defines a tool that is not skipped
 
 	turns   []span   // of messages
 	leading []int    // the turns that say the system, before all others
@@ -329,9 +330,7 @@ func (w *splicer) member(name string) error {
 	case name == "stream" && string(w.body[from:to]) != "true":
 		w.edit(from, to, "true")
 	case name == "tool_choice" && w.s.ChoiceAuto:
-		if kind, _ := memberString(w.body[from:to], "type"); kind == "any" || kind == "tool" {
-			w.edit(from, to, `{"type":"auto"}`)
-		}
+		return w.unforce(from, to)
 	}
 	return nil
 }
@@ -468,8 +467,8 @@ func (w *splicer) block() (b span, err error) {
 	})
 	b.to = int(w.dec.InputOffset())
 	b.skipped = w.s.BlockSkipped != nil && w.s.BlockSkipped(kind)
-	if b.skipped && kind == "tool_addition" && err == nil {
-		err = w.define(w.body[tool.from:tool.to])
+	if kind == "tool_addition" && err == nil {
+		err = w.define(w.body[tool.from:tool.to], b.skipped)
 	}
 	return b, err
 }

@@ -145,6 +145,11 @@ var plainBodies = []struct {
 		`{"tools":[{"input_schema":{},"name":"b"}],"messages":[` + userX + `],"stream":true}`},
 	{Splices{ToolSkipped: messages.ServerTool}, `{"messages":[` + userX + `,` + defines(`{"name":"a"}`) + `]}`, // another node's to read
 		`{"messages":[` + userX + `,` + defines(`{"name":"a"}`) + `],"stream":true}`},
+	{Splices{ToolSkipped: messages.ServerTool}, `{"tools":[{"type":"bash_1"}],"tool_choice":{"type":"any"},"messages":[` + userX + `,` +
+		defines(`{"name":"a"}`) + `]}`, // which is what can be called
+		`{"tools":[],"tool_choice":{"type":"any"},"messages":[` + userX + `,` + defines(`{"name":"a"}`) + `],"stream":true}`},
+	{Splices{ToolSkipped: messages.ServerTool, Count: true}, `{"tools":[{"type":"bash_1"}],"tool_choice":{"type":"any"},"messages":[` +
+		userX + `,` + defines(`{"type":"bash_2"}`) + `]}`, `{"messages":[` + userX + `,` + defines(`{"type":"bash_2"}`) + `]}`},
 	{forCount, ` { "m\u0061x_tokens" : 3 , "model":"m" } `, ` { "model":"m" } `},
 }
 
@@ -164,6 +169,8 @@ func FuzzSplice(f *testing.F) {
 	for _, body := range []string{
 		`{"model":"m","max_tokens":3,"messages":[{"role":"user","content":"hi"}]}`,
 		`{"model":"m","max_tokens":3,"stream":true,"x":[1,{"y":"\ud83d\ude00"}],"messages":[{"role":"user","content":[{"type":"text","text":"a\nb"}]}],"tools":[{"type":"bash_2","name":"b"},{"name":"t","input_schema":{"type":"object"}}]}`,
+		`{"tools":[{"type":"bash_2","name":"b"},{"name":"t","input_schema":{}}],"tool_choice":{"name":"b","type":"tool",` +
+			`"disable_parallel_tool_use":true},"messages":[{"role":"user","content":"x"}],"model":"m","max_tokens":1}`,
 		`{"tools":[{"type":"bash_2","name":"b"}],"tool_choice":{"type":"none"},"messages":[{"role":"user","content":"x"}],"model":"m","max_tokens":1}`,
 		`{"messages":[{"role":"user","content":"x"},{"role":"assistant","content":[{"type":"thinking","thinking":"a","signature":"b~c"}]},{"role":"user","content":"y"}],"model":"m","max_tokens":1}`,
 		`{"messages":[{"role":"system","content":"a"},{"role":"system","content":[{"type":"text","text":"b"},` +
@@ -176,6 +183,8 @@ func FuzzSplice(f *testing.F) {
 		`{"messages":[{"role":"system","content":[],"output_config":{"effort":"low"}},{"role":"system","content":"a","clear_at":"next_user_message"},` +
 			`{"role":"assistant","content":[{"type":"server_tool_use"}]},{"role":"user","content":"x"},{"role":"system","output_config":{"effort":"low"}},` +
 			`{"role":"system","content":"b","clear_at":"next_user_message"},{"role":"user","content":"y"}],"model":"m"}`,
+		`{"messages":[{"role":"user","content":"x"},` + defines(`{"name":"a","input_schema":{}}`, `{"type":"bash_2","name":"b"}`) +
+			`],"tools":[{"type":"bash_2","name":"b"}],"tool_choice":{"type":"tool","name":"a"},"model":"m"}`,
 		`{"messages":[{"role":"user","content":"x"},` + defines(`{"name":"a","input_schema":{"a":1}}`, `{"type":"bash_2","name":"a"}`, `{"name":"b","input_schema":{}}`) +
 			`],"tools":[{"type":"bash_2","name":"b"},{"name":"a","input_schema":{}}],"tool_choice":{"type":"tool","name":"b"},"model":"m"}`,
 	} {

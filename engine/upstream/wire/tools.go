@@ -18,14 +18,22 @@ func (w *splicer) list() error {
 	return err
 }
 
-// define notes the tool that a block defines, if it does.
-func (w *splicer) define(tool []byte) error {
+// define notes the tool that a block defines, if it does. leftOut says that the block does not stay.
+func (w *splicer) define(tool []byte, leftOut bool) error {
 	kind, err := memberString(tool, "type")
 	if kind != "tool_definition" || err != nil {
 		return err
 	}
 	from, to, err := memberAt(tool, "definition")
-	w.defined = append(w.defined, tool[from:to])
+	if err != nil {
+		return err
+	}
+	if leftOut {
+		w.defined = append(w.defined, tool[from:to])
+		return nil
+	}
+	skipped, err := w.skipped(tool[from:to])
+	w.stays = w.stays || !skipped
 	return err
 }
 
@@ -56,7 +64,7 @@ func (w *splicer) offer() (member string, err error) {
 	at, there := w.values["tools"]
 	switch {
 	case text == "":
-		if kept == 0 && len(w.tools)+len(w.defined) > 0 { // servers refuse a list without tools, and a choice among none
+		if kept == 0 && !w.stays && len(w.tools)+len(w.defined) > 0 { // servers refuse a list without tools, and a choice among none
 			w.gone = append(w.gone, "tools", "tool_choice")
 		}
 	case !there:
@@ -69,6 +77,21 @@ func (w *splicer) offer() (member string, err error) {
 		w.edit(at.to-1, at.to-1, text)
 	}
 	return "", nil
+}
+
+// unforce makes a tool_choice that forces a call, which stands there, one that does not. That one call at most is wanted stays.
+func (w *splicer) unforce(from, to int) error {
+	choice := w.body[from:to]
+	if kind, err := memberString(choice, "type"); kind != "any" && kind != "tool" || err != nil {
+		return err
+	}
+	single, end, err := memberAt(choice, "disable_parallel_tool_use")
+	text := `{"type":"auto"`
+	if single < end {
+		text += `,"disable_parallel_tool_use":` + string(choice[single:end])
+	}
+	w.edit(from, to, text+"}")
+	return err
 }
 
 // latest are the tools that messages define and that stay, the latest of each name, and the names in the order in which they come.

@@ -252,10 +252,12 @@ func (s *Store) KeepPrices(prices map[string]abi.Prices) error {
 
 // Audit implements store.Store.
 func (s *Store) Audit(r store.AuditRow) error {
-	err := s.transaction(once, func(ctx context.Context, tx pgx.Tx) error {
-		_, err := tx.Exec(ctx, `INSERT INTO audit (time, operator, method, path, target, account_id, key_id, status)
-			VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`, rules.FromTime(s.now()), clean(r.Operator), r.Method, r.Path, clean(r.Target),
-			clean(r.AccountID), clean(r.KeyID), r.Status)
+	ctx, cancel := context.WithTimeout(context.Background(), auditMax)
+	defer cancel()
+	err := s.transactionWithin(ctx, once, func(ctx context.Context, tx pgx.Tx) error {
+		_, err := tx.Exec(ctx, `INSERT INTO audit (time, operator, method, path, target, account_id, key_id, status, node)
+			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`, rules.FromTime(s.now()), clean(r.Operator), r.Method, r.Path, clean(r.Target),
+			clean(r.AccountID), clean(r.KeyID), r.Status, s.node)
 		return err
 	})
 	return wrapped(err, "write the audit")
@@ -265,11 +267,11 @@ func (s *Store) Audit(r store.AuditRow) error {
 func (s *Store) Audited(operator string, before int64, limit int) (page []store.AuditRow, err error) {
 	err = s.view(func(ctx context.Context, tx pgx.Tx) error {
 		page = nil
-		return each(ctx, tx, `SELECT id, time, operator, method, path, target, account_id, key_id, status FROM audit
+		return each(ctx, tx, `SELECT id, time, operator, method, path, target, account_id, key_id, status, node FROM audit
 			WHERE ($1 = '' OR operator = $1) AND ($2 = 0 OR id < $2) ORDER BY id DESC LIMIT $3`, func(rows pgx.Rows) error {
 			var r store.AuditRow
 			var at int64
-			err := rows.Scan(&r.ID, &at, &r.Operator, &r.Method, &r.Path, &r.Target, &r.AccountID, &r.KeyID, &r.Status)
+			err := rows.Scan(&r.ID, &at, &r.Operator, &r.Method, &r.Path, &r.Target, &r.AccountID, &r.KeyID, &r.Status, &r.Node)
 			r.Time = rules.ToTime(at)
 			page = append(page, r)
 			return err

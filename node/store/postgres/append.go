@@ -56,24 +56,47 @@ func about(entries []account.Entry, err error) error {
 	return fmt.Errorf("%d rows: %w", len(entries), known(err))
 }
 
-const insertLedger = `INSERT INTO ledger (id, place, kind, account_id, request_id, key_id, model, time, amount, held,
-	input_uncached, cache_read, cache_write, output, reasoning, tier, reason, module_digest, input_hash, charge_input, provisional,
-	settles, refund, note, replica, upstream_request_id, usage_source)
-	SELECT id, $1, kind, account_id, request_id, key_id, model, time, amount, held,
-	input_uncached, cache_read, cache_write, output, reasoning, tier, reason, module_digest, input_hash, charge_input, provisional,
-	settles, refund, note, replica, upstream_request_id, usage_source
-	FROM unnest($2::bigint[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::bigint[], $9::bigint[], $10::bigint[],
-	$11::bigint[], $12::bigint[], $13::bigint[], $14::bigint[], $15::bigint[], $16::bigint[], $17::text[], $18::text[], $19::text[],
-	$20::bytea[], $21::boolean[], $22::bigint[], $23::boolean[], $24::text[], $25::text[], $26::text[], $27::text[])
-	AS t (id, kind, account_id, request_id, key_id, model, time, amount, held, input_uncached, cache_read, cache_write, output,
-	reasoning, tier, reason, module_digest, input_hash, charge_input, provisional, settles, refund, note, replica,
-	upstream_request_id, usage_source) `
+var ledgerRows = arrays[*account.Entry]{
+	text("kind", func(e *account.Entry) string { return clean(string(e.Kind)) }),
+	text("account_id", func(e *account.Entry) string { return clean(e.AccountID) }),
+	text("request_id", func(e *account.Entry) string { return clean(e.RequestID) }),
+	text("key_id", func(e *account.Entry) string { return clean(e.KeyID) }),
+	text("model", func(e *account.Entry) string { return clean(e.Model) }),
+	bigint("time", func(e *account.Entry) int64 { return rules.FromTime(e.Time) }),
+	bigint("amount", func(e *account.Entry) int64 { return int64(e.Amount) }),
+	bigint("held", func(e *account.Entry) int64 { return int64(e.Held) }),
+	bigint("input_uncached", func(e *account.Entry) int64 { return e.Usage.InputUncached }),
+	bigint("cache_read", func(e *account.Entry) int64 { return e.Usage.CacheRead }),
+	bigint("cache_write", func(e *account.Entry) int64 { return e.Usage.CacheWrite }),
+	bigint("output", func(e *account.Entry) int64 { return e.Usage.Output }),
+	bigint("reasoning", func(e *account.Entry) int64 { return e.Usage.Reasoning }),
+	bigint("tier", func(e *account.Entry) int64 { return int64(e.Tier) }),
+	text("reason", func(e *account.Entry) string { return clean(string(e.Reason)) }),
+	text("module_digest", func(e *account.Entry) string { return clean(e.ModuleDigest) }),
+	text("input_hash", func(e *account.Entry) string { return clean(e.InputHash) }),
+	bytea("charge_input", func(e *account.Entry) []byte {
+		if e.ChargeInput == nil {
+			return []byte{} // nil is NULL
+		}
+		return e.ChargeInput
+	}),
+	boolean("provisional", func(e *account.Entry) bool { return e.Provisional }),
+	bigint("settles", func(e *account.Entry) int64 { return e.Settles }),
+	boolean("refund", func(e *account.Entry) bool { return e.Refund }),
+	text("note", func(e *account.Entry) string { return clean(e.Note) }),
+	text("replica", func(e *account.Entry) string { return clean(e.Source.Replica) }),
+	text("upstream_request_id", func(e *account.Entry) string { return clean(e.Source.RequestID) }),
+	text("usage_source", func(e *account.Entry) string { return clean(e.Source.Usage) }),
+}
+
+var insertLedger = `INSERT INTO ledger (place, id, ` + ledgerRows.names() + `)
+	SELECT $1, t.* FROM unnest($2::bigint[], ` + ledgerRows.params(3) + `) AS t `
 
 const onceMore = `ON CONFLICT (request_id, kind) WHERE kind = 'hold' OR kind = 'settlement' DO NOTHING RETURNING id`
 
 // queueEntries writes rows, and notes the ids of those that were not there.
 func queueEntries(b *pgx.Batch, entries []account.Entry, ids []int64, place int64, inserted map[int64]struct{}) {
-	b.Queue(insertLedger+onceMore, columns(entries, ids, place)...).Query(func(rows pgx.Rows) error {
+	b.Queue(insertLedger+onceMore, ledgerArgs(entries, ids, place)...).Query(func(rows pgx.Rows) error {
 		for rows.Next() {
 			var id int64
 			if err := rows.Scan(&id); err != nil {
@@ -87,52 +110,16 @@ func queueEntries(b *pgx.Batch, entries []account.Entry, ids []int64, place int6
 
 // queueNew writes rows that are not there, or fails.
 func queueNew(b *pgx.Batch, entries []account.Entry, ids []int64, place int64) {
-	b.Queue(insertLedger, columns(entries, ids, place)...)
+	b.Queue(insertLedger, ledgerArgs(entries, ids, place)...)
 }
 
-// columns are the arguments of insertLedger.
-func columns(entries []account.Entry, ids []int64, place int64) []any {
-	texts := func(field func(*account.Entry) string) []string {
-		column := make([]string, len(entries))
-		for i := range entries {
-			column[i] = clean(field(&entries[i]))
-		}
-		return column
-	}
-	nums := func(field func(*account.Entry) int64) []int64 {
-		column := make([]int64, len(entries))
-		for i := range entries {
-			column[i] = field(&entries[i])
-		}
-		return column
-	}
-	flags := func(field func(*account.Entry) bool) []bool {
-		column := make([]bool, len(entries))
-		for i := range entries {
-			column[i] = field(&entries[i])
-		}
-		return column
-	}
-	inputs := make([][]byte, len(entries))
+// ledgerArgs are the arguments of insertLedger.
+func ledgerArgs(entries []account.Entry, ids []int64, place int64) []any {
+	rows := make([]*account.Entry, len(entries))
 	for i := range entries {
-		if inputs[i] = entries[i].ChargeInput; inputs[i] == nil {
-			inputs[i] = []byte{}
-		}
+		rows[i] = &entries[i]
 	}
-	return []any{place, ids, texts(func(e *account.Entry) string { return string(e.Kind) }),
-		texts(func(e *account.Entry) string { return e.AccountID }), texts(func(e *account.Entry) string { return e.RequestID }),
-		texts(func(e *account.Entry) string { return e.KeyID }), texts(func(e *account.Entry) string { return e.Model }),
-		nums(func(e *account.Entry) int64 { return rules.FromTime(e.Time) }), nums(func(e *account.Entry) int64 { return int64(e.Amount) }),
-		nums(func(e *account.Entry) int64 { return int64(e.Held) }), nums(func(e *account.Entry) int64 { return e.Usage.InputUncached }),
-		nums(func(e *account.Entry) int64 { return e.Usage.CacheRead }), nums(func(e *account.Entry) int64 { return e.Usage.CacheWrite }),
-		nums(func(e *account.Entry) int64 { return e.Usage.Output }), nums(func(e *account.Entry) int64 { return e.Usage.Reasoning }),
-		nums(func(e *account.Entry) int64 { return int64(e.Tier) }), texts(func(e *account.Entry) string { return string(e.Reason) }),
-		texts(func(e *account.Entry) string { return e.ModuleDigest }), texts(func(e *account.Entry) string { return e.InputHash }),
-		inputs, flags(func(e *account.Entry) bool { return e.Provisional }), nums(func(e *account.Entry) int64 { return e.Settles }),
-		flags(func(e *account.Entry) bool { return e.Refund }), texts(func(e *account.Entry) string { return e.Note }),
-		texts(func(e *account.Entry) string { return e.Source.Replica }),
-		texts(func(e *account.Entry) string { return e.Source.RequestID }),
-		texts(func(e *account.Entry) string { return e.Source.Usage })}
+	return ledgerRows.args(rows, place, ids)
 }
 
 // queueCounters writes what rows that were inserted have of counters.

@@ -205,30 +205,46 @@ func TestSequencesBehindTheirRows(t *testing.T) {
 	}
 }
 
+// asRole makes a role that may change rows, and of sequences draw ids of the ledger, and returns the database's URL for it.
+func asRole(t *testing.T, owner *Store, url string) (as, role string) {
+	t.Helper()
+	_, schema, _ := strings.Cut(url, "search_path=")
+	role = "role_of_" + schema
+	if err := owner.Exec(`CREATE ROLE ` + role + ` LOGIN; GRANT USAGE ON SCHEMA ` + schema + ` TO ` + role + `;
+		GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA ` + schema + ` TO ` + role + `;
+		GRANT USAGE ON SEQUENCE ledger_id TO ` + role); err != nil {
+		t.Fatal(err)
+	}
+	return strings.Replace(url, "corenode@", role+"@", 1), role
+}
+
 // TestRoleWithoutSequences: a node starts and writes by a role that may change rows, and whose rights on sequences are those that a
 // row of the ledger needs.
 func TestRoleWithoutSequences(t *testing.T) {
 	url := postgrestest.URL(t)
 	owner := dial(t, url, "one")
 	a := storetest.MustCreate(t, owner, "a", 0).ID
-	_, schema, _ := strings.Cut(url, "search_path=")
-	role := "role_of_" + schema
-	if err := owner.Exec(`CREATE ROLE ` + role + ` LOGIN; GRANT USAGE ON SCHEMA ` + schema + ` TO ` + role + `;
-		GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA ` + schema + ` TO ` + role + `;
-		GRANT USAGE ON SEQUENCE ledger_id TO ` + role); err != nil {
-		t.Fatal(err)
-	}
-	asRole := strings.Replace(url, "corenode@", role+"@", 1)
-	s := dial(t, asRole, "two")
+	as, role := asRole(t, owner, url)
+	s := dial(t, as, "two")
 	storetest.MustAppend(t, s, storetest.Settlement(a, "r", -1))
 	if err := s.Audit(store.AuditRow{Operator: "root", Method: "POST", Path: "/", Status: 200}); err != nil {
 		t.Error(err)
 	}
-	if err := owner.Exec(`SELECT setval('ledger_id', 1, false)`); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := Open(Config{URL: asRole, Node: "three"}); err == nil || !strings.Contains(err.Error(), "may not set it") {
-		t.Errorf("behind its rows: %v", err)
+	for _, c := range []struct{ before, want string }{
+		{`GRANT SELECT ON SEQUENCE ledger_id TO ` + role + `; SELECT setval('ledger_id', max(id) + 1, false) FROM ledger`, ""},
+		{`SELECT setval('ledger_id', max(id), false) FROM ledger`, "may not set it"},
+		{`REVOKE SELECT ON SEQUENCE ledger_id FROM ` + role + `; SELECT setval('ledger_id', 1, false)`, "may not set it"},
+	} {
+		if err := owner.Exec(c.before); err != nil {
+			t.Fatal(err)
+		}
+		s, err := Open(Config{URL: as, Node: "three"})
+		if err == nil {
+			s.Close()
+		}
+		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("after %s: %v, want %q", c.before, err, c.want)
+		}
 	}
 }
 

@@ -3,6 +3,8 @@ package postgres
 import (
 	"context"
 	"errors"
+	"runtime"
+	"sync"
 	"testing"
 	"time"
 
@@ -99,4 +101,33 @@ func TestLocksOfALostNodeEnd(t *testing.T) {
 	if err := other.pool.QueryRow(t.Context(), `SHOW `+idleTimeout).Scan(&says); err != nil || says != "20s" {
 		t.Errorf("a node that says nothing of it has %q, %v", says, err)
 	}
+}
+
+// TestAuditDoesNotWaitForTheDatabase: what needs no database, such as to drain, is answered soon when its row cannot be written.
+func TestAuditDoesNotWaitForTheDatabase(t *testing.T) {
+	proxy, url := postgrestest.NewProxy(t, postgrestest.URL(t))
+	s := dial(t, url, "one")
+	proxy.Lose()
+	first := make(chan string, 2)
+	var all sync.WaitGroup
+	all.Go(func() {
+		if err := s.KeepPrices(nil); err == nil {
+			t.Error("a change passed on a link that is lost")
+		}
+		first <- "a change"
+	})
+	for s.pool.Stat().AcquiredConns() == 0 { // it has begun
+		runtime.Gosched()
+	}
+	all.Go(func() {
+		if err := s.Audit(store.AuditRow{}); !errors.Is(err, context.DeadlineExceeded) {
+			t.Error(err)
+		}
+		first <- "the audit"
+	})
+	if ended := <-first; ended != "the audit" {
+		t.Errorf("%s ended first", ended)
+	}
+	proxy.Cut() // for the end of the test
+	all.Wait()
 }

@@ -162,16 +162,28 @@ var numbered = map[string]string{"ledger": "ledger_id", "audit": "audit_id_seq",
 // no right to the sequence, and may have none. One that is behind and may only be seen is an error.
 func raiseIDs(ctx context.Context, tx pgx.Tx) error {
 	for table, sequence := range numbered {
-		behind := fmt.Sprintf(`FROM (SELECT max(id) AS id FROM %s) last WHERE CASE WHEN has_sequence_privilege('%s', 'SELECT, USAGE')
-			THEN last.id > coalesce(pg_sequence_last_value('%[2]s'), 0) ELSE false END`, table, sequence)
-		var is, settable bool
-		err := tx.QueryRow(ctx, fmt.Sprintf(`SELECT EXISTS (SELECT %s), has_sequence_privilege('%s', 'UPDATE')`, behind, sequence)).
-			Scan(&is, &settable)
+		var readable, usable, settable bool
+		err := tx.QueryRow(ctx, `SELECT has_sequence_privilege($1, 'SELECT'), has_sequence_privilege($1, 'USAGE'),
+			has_sequence_privilege($1, 'UPDATE')`, sequence).Scan(&readable, &usable, &settable)
+		if err != nil {
+			return err
+		}
+		var drawn string
 		switch {
-		case err != nil || !is:
-		case settable:
-			_, err = tx.Exec(ctx, fmt.Sprintf(`SELECT setval('%s', last.id) %s`, sequence, behind))
+		case readable:
+			drawn = `(SELECT last_value - (NOT is_called)::int FROM ` + sequence + `)`
+		case usable: // of what was not drawn from yet this does not say where it begins: at 1
+			drawn = `coalesce(pg_sequence_last_value('` + sequence + `'), 0)`
 		default:
+			continue
+		}
+		behind, is := fmt.Sprintf(`FROM (SELECT max(id) AS id FROM %s) last WHERE last.id > %s`, table, drawn), false
+		if settable {
+			_, err = tx.Exec(ctx, fmt.Sprintf(`SELECT setval('%s', last.id) %s`, sequence, behind))
+		} else {
+			err = tx.QueryRow(ctx, `SELECT EXISTS (SELECT `+behind+`)`).Scan(&is)
+		}
+		if err == nil && is {
 			err = fmt.Errorf("the sequence %s is behind the rows of %s, and this role may not set it: as its owner run "+
 				"SELECT setval('%[1]s', (SELECT max(id) FROM %[2]s))", sequence, table)
 		}

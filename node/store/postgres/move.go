@@ -245,11 +245,10 @@ func prove(ctx context.Context, tx pgx.Tx, before store.Verification, sums map[s
 	if err == nil && !maps.Equal(got, sums) {
 		err = fmt.Errorf("the rows of %d accounts add up to other sums than those of %d", len(got), len(sums))
 	}
-	if err == nil {
-		_, err = tx.Exec(ctx, `SELECT setval('ledger_id', coalesce(max(id), 0) + 1, false) FROM ledger`)
-	}
-	if err == nil {
-		_, err = tx.Exec(ctx, `SELECT setval(pg_get_serial_sequence('audit', 'id'), coalesce(max(id), 0) + 1, false) FROM audit`)
+	for _, table := range []string{"ledger", "audit"} {
+		if err == nil {
+			_, err = tx.Exec(ctx, fmt.Sprintf(`SELECT setval('%s', max(id)) FROM %s HAVING max(id) IS NOT NULL`, numbered[table], table))
+		}
 	}
 	if err != nil {
 		return v, err

@@ -82,6 +82,23 @@ func TestMoveFromFolder(t *testing.T) {
 	}
 }
 
+// TestMoveForARestrictedRole: what was moved is opened next by a role that may not read or set the sequences.
+func TestMoveForARestrictedRole(t *testing.T) {
+	from, err := sqlite.Open(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer from.Close()
+	a := storetest.MustCreate(t, from, "a", 5)
+	url := postgrestest.URL(t)
+	to := dial(t, url, "one")
+	if _, err := to.MoveFrom(from, func(Moving) {}); err != nil {
+		t.Fatal(err)
+	}
+	as, _ := asRole(t, to, url)
+	storetest.MustAppend(t, dial(t, as, "two"), storetest.Settlement(a.ID, "r", -1))
+}
+
 // broken is a source that fails in the middle.
 type broken struct{ *sqlite.Store }
 

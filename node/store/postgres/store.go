@@ -37,6 +37,8 @@ const (
 	// callMax bounds one call, its retries among it; scanMax Scan, which reads all accounts and keys, and long reads of the ledger. A
 	// proof of it has no bound but its caller's: it takes as long as there are rows.
 	callMax, scanMax = 20 * time.Second, 10 * time.Minute
+	// auditMax bounds the row of what was done: its caller waits for the answer, and the log has a line of it.
+	auditMax = 2 * time.Second
 	// triesMax bounds how often one transaction is tried, retryDelay what is waited before the second try.
 	triesMax   = 6
 	retryDelay = 5 * time.Millisecond

@@ -7,6 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"corenode/node/store"
 	"corenode/node/store/rules"
 )
 
@@ -25,34 +26,42 @@ func queueCounterSums(b *pgx.Batch, sums *rules.Sums) {
 	}
 }
 
+// usage is what is added to the usage of an account, model and key in a day.
+type usage struct {
+	group rules.UsageGroup
+	sum   *store.UsageSum
+}
+
+var addedUsage = arrays[usage]{
+	text("account_id", func(u usage) string { return clean(u.group.AccountID) }),
+	bigint("day", func(u usage) int64 { return u.group.Day }),
+	text("model", func(u usage) string { return clean(u.group.Model) }),
+	text("key_id", func(u usage) string { return clean(u.group.Key) }),
+	bigint("requests", func(u usage) int64 { return u.sum.Requests }),
+	bigint("input_uncached", func(u usage) int64 { return u.sum.Usage.InputUncached }),
+	bigint("cache_read", func(u usage) int64 { return u.sum.Usage.CacheRead }),
+	bigint("cache_write", func(u usage) int64 { return u.sum.Usage.CacheWrite }),
+	bigint("output", func(u usage) int64 { return u.sum.Usage.Output }),
+	bigint("reasoning", func(u usage) int64 { return u.sum.Usage.Reasoning }),
+	bigint("charged", func(u usage) int64 { return int64(u.sum.Charged) }),
+}
+
+// addUsage adds rows of one key up: texts that differ may be the same ones once they are stored.
+var addUsage = `INSERT INTO usage AS u (` + addedUsage.names() + `)
+	SELECT account_id, day, model, key_id, sum(requests), sum(input_uncached), sum(cache_read), sum(cache_write), sum(output),
+	sum(reasoning), sum(charged) FROM unnest(` + addedUsage.params(1) + `) AS t (` + addedUsage.names() + `)
+	GROUP BY account_id, day, model, key_id ORDER BY account_id, day, model, key_id
+	ON CONFLICT (account_id, day, model, key_id) DO UPDATE SET requests = u.requests + excluded.requests,
+	input_uncached = u.input_uncached + excluded.input_uncached, cache_read = u.cache_read + excluded.cache_read,
+	cache_write = u.cache_write + excluded.cache_write, output = u.output + excluded.output,
+	reasoning = u.reasoning + excluded.reasoning, charged = u.charged + excluded.charged`
+
 func queueUsage(b *pgx.Batch, sums *rules.Sums) {
 	groups := slices.SortedFunc(maps.Keys(sums.Usage), func(a, b rules.UsageGroup) int {
 		return cmp.Or(cmp.Compare(a.AccountID, b.AccountID), cmp.Compare(a.Day, b.Day), cmp.Compare(a.Model, b.Model),
 			cmp.Compare(a.Key, b.Key))
 	})
-	if len(groups) == 0 {
-		return
+	if len(groups) > 0 {
+		b.Queue(addUsage, addedUsage.args(column(groups, func(g rules.UsageGroup) usage { return usage{g, sums.Usage[g]} }))...)
 	}
-	var accounts, models, keys []string
-	nums := make([][]int64, 8)
-	for _, g := range groups {
-		sum := sums.Usage[g]
-		accounts, models, keys = append(accounts, clean(g.AccountID)), append(models, clean(g.Model)), append(keys, clean(g.Key))
-		u := sum.Usage
-		for i, n := range []int64{g.Day, sum.Requests, u.InputUncached, u.CacheRead, u.CacheWrite, u.Output, u.Reasoning,
-			int64(sum.Charged)} {
-			nums[i] = append(nums[i], n)
-		}
-	}
-	b.Queue(`INSERT INTO usage AS u (account_id, day, model, key_id, requests, input_uncached, cache_read, cache_write, output, reasoning, charged)
-		SELECT account_id, day, model, key_id, sum(requests), sum(input_uncached), sum(cache_read), sum(cache_write), sum(output),
-		sum(reasoning), sum(charged) FROM unnest($1::text[], $4::bigint[], $2::text[], $3::text[], $5::bigint[], $6::bigint[], $7::bigint[],
-		$8::bigint[], $9::bigint[], $10::bigint[], $11::bigint[]) AS t (account_id, day, model, key_id, requests, input_uncached,
-		cache_read, cache_write, output, reasoning, charged)
-		GROUP BY account_id, day, model, key_id ORDER BY account_id, day, model, key_id
-		ON CONFLICT (account_id, day, model, key_id) DO UPDATE SET requests = u.requests + excluded.requests,
-		input_uncached = u.input_uncached + excluded.input_uncached, cache_read = u.cache_read + excluded.cache_read,
-		cache_write = u.cache_write + excluded.cache_write, output = u.output + excluded.output,
-		reasoning = u.reasoning + excluded.reasoning, charged = u.charged + excluded.charged`,
-		accounts, models, keys, nums[0], nums[1], nums[2], nums[3], nums[4], nums[5], nums[6], nums[7])
 }

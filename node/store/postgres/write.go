@@ -10,10 +10,14 @@ import (
 	"corenode/node/store/rules"
 )
 
-// queueOpen writes what open requests have now: new ones, changed ones, and those that end.
-func (w *work) queueOpen(b *pgx.Batch) {
-	var fresh, changed, permits []*request
-	var ended, endedFree []string
+// openChanges are the open requests of which something is to be written.
+type openChanges struct {
+	fresh, permits, changed []*request // new with a hold, new without one, and with another hold than before
+	ended, endedPermits     []string
+}
+
+// openChanges sorts the open requests by what became of them. What the state moved to a hold is taken over from it.
+func (w *work) openChanges() (c openChanges) {
 	for _, id := range slices.Sorted(maps.Keys(w.open)) {
 		q, a := w.open[id], w.accounts[w.open[id].account]
 		if a == nil {
@@ -25,67 +29,78 @@ func (w *work) queueOpen(b *pgx.Batch) {
 		switch {
 		case q.fresh && q.ended:
 		case q.ended && q.free:
-			endedFree = append(endedFree, id)
+			c.endedPermits = append(c.endedPermits, id)
 		case q.ended:
-			ended = append(ended, id)
+			c.ended = append(c.ended, id)
 		case q.fresh && q.free:
-			permits = append(permits, q)
+			c.permits = append(c.permits, q)
 		case q.fresh:
-			fresh = append(fresh, q)
+			c.fresh = append(c.fresh, q)
 		case q.changed && !q.free:
-			changed = append(changed, q)
+			c.changed = append(c.changed, q)
 		}
 	}
-	if len(fresh) > 0 {
-		b.Queue(`INSERT INTO open_holds (request_id, account_id, held, hold_id, checkpoint_id, node, fence, reserved, upper, permit, gone,
-			taken, arrival, key_id, key_held, key_taken)
-			SELECT request_id, account_id, held, hold_id, 0, $13, $14, reserved, upper, permit, gone, taken, arrival, key_id, key_held,
-			key_taken
-			FROM unnest($1::text[], $2::text[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[], $7::boolean[], $8::boolean[],
-			$9::bigint[], $10::bigint[], $11::text[], $12::bigint[], $15::bigint[]) AS t (request_id, account_id, held, hold_id, reserved,
-			upper, permit, gone, taken, arrival, key_id, key_held, key_taken)`,
-			column(fresh, func(q *request) string { return q.RequestID }), column(fresh, func(q *request) string { return q.account }),
-			column(fresh, func(q *request) int64 { return int64(q.held) }), column(fresh, func(q *request) int64 { return q.holdID }),
-			column(fresh, func(q *request) int64 { return int64(q.Hold) }), column(fresh, func(q *request) int64 { return int64(q.Upper) }),
-			column(fresh, func(q *request) bool { return q.Permit }), column(fresh, func(q *request) bool { return q.gone }),
-			column(fresh, func(q *request) int64 { return q.taken }), column(fresh, func(q *request) int64 { return int64(q.Arrival) }),
-			column(fresh, func(q *request) string { return q.KeyID }), column(fresh, func(q *request) int64 { return int64(q.KeyHold) }),
-			w.s.node, w.fence, column(fresh, func(q *request) int64 { return q.keyTaken }))
+	return c
+}
+
+var freshHolds = arrays[*request]{
+	text("request_id", func(q *request) string { return q.RequestID }),
+	text("account_id", func(q *request) string { return q.account }),
+	bigint("held", func(q *request) int64 { return int64(q.held) }),
+	bigint("hold_id", func(q *request) int64 { return q.holdID }),
+	bigint("reserved", func(q *request) int64 { return int64(q.Hold) }),
+	bigint("upper", func(q *request) int64 { return int64(q.Upper) }),
+	boolean("permit", func(q *request) bool { return q.Permit }),
+	boolean("gone", func(q *request) bool { return q.gone }),
+	bigint("taken", func(q *request) int64 { return q.taken }),
+	bigint("arrival", func(q *request) int64 { return int64(q.Arrival) }),
+	text("key_id", func(q *request) string { return q.KeyID }),
+	bigint("key_held", func(q *request) int64 { return int64(q.KeyHold) }),
+	bigint("key_taken", func(q *request) int64 { return q.keyTaken }),
+}
+
+var freshPermits = freshHolds[:2] // the request and its account
+
+var changedHolds = arrays[*request]{
+	text("id", func(q *request) string { return q.RequestID }),
+	bigint("reserved", func(q *request) int64 { return int64(q.Hold) }),
+	bigint("key_held", func(q *request) int64 { return int64(q.KeyHold) }),
+	boolean("permit", func(q *request) bool { return q.Permit }),
+	boolean("gone", func(q *request) bool { return q.gone }),
+}
+
+var (
+	insertHolds = `INSERT INTO open_holds (checkpoint_id, node, fence, ` + freshHolds.names() + `)
+		SELECT 0, $1, $2, t.* FROM unnest(` + freshHolds.params(3) + `) AS t`
+	insertPermits = `INSERT INTO open_permits (node, fence, ` + freshPermits.names() + `)
+		SELECT $1, $2, t.* FROM unnest(` + freshPermits.params(3) + `) AS t`
+	updateHolds = `UPDATE open_holds o SET reserved = t.reserved, key_held = t.key_held, permit = t.permit, gone = t.gone
+		FROM unnest(` + changedHolds.params(1) + `) AS t (` + changedHolds.names() + `) WHERE o.request_id = t.id`
+)
+
+// queueOpen writes what open requests have now: new ones, changed ones, and those that end.
+func (w *work) queueOpen(b *pgx.Batch) {
+	c := w.openChanges()
+	if len(c.fresh) > 0 {
+		b.Queue(insertHolds, freshHolds.args(c.fresh, w.s.node, w.fence)...)
 	}
-	if len(permits) > 0 {
-		b.Queue(`INSERT INTO open_permits SELECT t.*, $3, $4 FROM unnest($1::text[], $2::text[]) AS t`,
-			column(permits, func(q *request) string { return q.RequestID }), column(permits, func(q *request) string { return q.account }),
-			w.s.node, w.fence)
+	if len(c.permits) > 0 {
+		b.Queue(insertPermits, freshPermits.args(c.permits, w.s.node, w.fence)...)
 	}
-	if len(changed) > 0 {
-		b.Queue(`UPDATE open_holds o SET reserved = t.reserved, key_held = t.key_held, permit = t.permit, gone = t.gone
-			FROM unnest($1::text[], $2::bigint[], $3::bigint[], $4::boolean[], $5::boolean[]) AS t (id, reserved, key_held, permit, gone)
-			WHERE o.request_id = t.id`,
-			column(changed, func(q *request) string { return q.RequestID }),
-			column(changed, func(q *request) int64 { return int64(q.Hold) }),
-			column(changed, func(q *request) int64 { return int64(q.KeyHold) }), column(changed, func(q *request) bool { return q.Permit }),
-			column(changed, func(q *request) bool { return q.gone }))
+	if len(c.changed) > 0 {
+		b.Queue(updateHolds, changedHolds.args(c.changed)...)
 	}
-	if len(ended) > 0 {
-		b.Queue(`DELETE FROM open_holds WHERE request_id = ANY ($1)`, ended)
+	if len(c.ended) > 0 {
+		b.Queue(`DELETE FROM open_holds WHERE request_id = ANY ($1)`, c.ended)
 	}
-	if len(endedFree) > 0 {
-		b.Queue(`DELETE FROM open_permits WHERE request_id = ANY ($1)`, endedFree)
+	if len(c.endedPermits) > 0 {
+		b.Queue(`DELETE FROM open_permits WHERE request_id = ANY ($1)`, c.endedPermits)
 	}
 	if len(w.points) > 0 {
 		ids := slices.Sorted(maps.Keys(w.points))
 		b.Queue(`UPDATE open_holds o SET checkpoint_id = t.id FROM unnest($1::text[], $2::bigint[]) AS t (request_id, id)
 			WHERE o.request_id = t.request_id`, ids, column(ids, func(id string) int64 { return w.points[id] }))
 	}
-}
-
-// column is one value of each.
-func column[T, V any](all []T, of func(T) V) []V {
-	values := make([]V, len(all))
-	for i := range all {
-		values[i] = of(all[i])
-	}
-	return values
 }
 
 // now is what is to be written of an account.
@@ -99,6 +114,30 @@ func (a *held) now(shorts int64) row {
 	return r
 }
 
+// balance is what is to be written of an account, and what is added to its balance.
+type balance struct {
+	id     string
+	amount int64
+	row
+}
+
+var changedBalances = arrays[balance]{
+	text("id", func(r balance) string { return r.id }),
+	bigint("amount", func(r balance) int64 { return r.amount }),
+	bigint("permits", func(r balance) int64 { return r.permits }),
+	bigint("held", func(r balance) int64 { return r.held }),
+	bigint("shorts", func(r balance) int64 { return r.shorts }),
+	bigint("arrivals", func(r balance) int64 { return r.arrivals }),
+	bigint("capacity", func(r balance) int64 { return r.capacity }),
+	bigint("parts", func(r balance) int64 { return r.parts }),
+	bigint("bucket_at", func(r balance) int64 { return r.at }),
+	bigint("overshot", func(r balance) int64 { return r.overshot }),
+}
+
+var updateBalances = `UPDATE balances SET amount = balances.amount + t.amount, permits = t.permits, held = t.held, shorts = t.shorts,
+	arrivals = t.arrivals, capacity = t.capacity, parts = t.parts, bucket_at = t.bucket_at, overshot = t.overshot
+	FROM unnest(` + changedBalances.params(1) + `) AS t (` + changedBalances.names() + `) WHERE account_id = t.id`
+
 // queueAccounts writes the accounts' rows, and the buckets of their keys.
 func (w *work) queueAccounts(b *pgx.Batch) {
 	shorts := map[string]int64{}
@@ -110,27 +149,17 @@ func (w *work) queueAccounts(b *pgx.Batch) {
 			}
 		}
 	}
-	var ids []string
-	nums := make([][]int64, 9)
+	var changed []balance
 	for _, id := range slices.Sorted(maps.Keys(w.accounts)) {
 		a := w.accounts[id]
 		now, more := a.now(shorts[id]), w.sums.Balances[id]
 		w.queueKeyBuckets(b, a)
-		if now == a.was && more == 0 {
-			continue
-		}
-		ids = append(ids, id)
-		for i, n := range []int64{int64(more), now.permits, now.held, now.shorts, now.arrivals, now.capacity,
-			now.parts, now.at, now.overshot} {
-			nums[i] = append(nums[i], n)
+		if now != a.was || more != 0 {
+			changed = append(changed, balance{id, int64(more), now})
 		}
 	}
-	if len(ids) > 0 {
-		b.Queue(`UPDATE balances SET amount = balances.amount + t.amount, permits = t.permits, held = t.held, shorts = t.shorts,
-			arrivals = t.arrivals, capacity = t.capacity, parts = t.parts, bucket_at = t.bucket_at, overshot = t.overshot
-			FROM unnest($1::text[], $2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bigint[], $8::bigint[],
-			$9::bigint[], $10::bigint[]) AS t (id, amount, permits, held, shorts, arrivals, capacity, parts, bucket_at, overshot)
-			WHERE account_id = t.id`, ids, nums[0], nums[1], nums[2], nums[3], nums[4], nums[5], nums[6], nums[7], nums[8])
+	if len(changed) > 0 {
+		b.Queue(updateBalances, changedBalances.args(changed)...)
 	}
 }
 

@@ -20,7 +20,7 @@ func auditIsAppendOnly(t *testing.T, fresh maker) {
 		t.Fatalf("%+v, %v", all, err)
 	}
 	want := store.AuditRow{ID: 2, Time: all[1].Time, Operator: "bob", Method: "POST", Path: "/p/{x}", Target: "x",
-		AccountID: "a", KeyID: "k", Status: 200}
+		AccountID: "a", KeyID: "k", Status: 200, Node: all[1].Node}
 	if all[1] != want {
 		t.Errorf("%+v, want %+v", all[1], want)
 	}

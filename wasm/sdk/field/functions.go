@@ -63,12 +63,8 @@ func (r *Reader) tool(dst []byte) []byte {
 	var kind []byte
 	offered := false
 	from := len(dst)
-	for r.S.Next() {
-		name := r.S.Key()
-		if r.S.Null() {
-			continue
-		}
-		switch string(name) {
+	for r.S.NextMember() {
+		switch string(r.S.Key()) {
 		case "type":
 			kind = r.Text()
 		case "function":
@@ -95,12 +91,8 @@ func (r *Reader) Definition(dst []byte, parameters ...string) []byte {
 	}
 	var called, description []byte
 	schema := []byte(NoParameters)
-	for r.S.Next() {
-		name := r.S.Key()
-		if r.S.Null() {
-			continue
-		}
-		switch text := string(name); text {
+	for r.S.NextMember() {
+		switch text := string(r.S.Key()); text {
 		case "name":
 			called = r.Str()
 		case "description":

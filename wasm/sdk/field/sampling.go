@@ -75,8 +75,8 @@ func (r *Reader) IncludeUsage(so bool) bool {
 	if !r.Open(scan.Object) {
 		return so
 	}
-	for r.S.Next() {
-		if name := r.S.Key(); string(name) == "include_usage" && !r.S.Null() {
+	for r.S.NextMember() {
+		if string(r.S.Key()) == "include_usage" {
 			so = r.Bool()
 		}
 	}

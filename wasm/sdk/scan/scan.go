@@ -171,6 +171,17 @@ func closing(array bool) byte {
 	return '}'
 }
 
+// NextMember is Next past members that are null, which protocols take for absent. A loop that refuses
+// unknown names even then calls Next.
+func (s *Scanner) NextMember() bool {
+	for s.Next() {
+		if !s.Null() {
+			return true
+		}
+	}
+	return false
+}
+
 // Key is the name of the member that Next went to, without escapes. It is
 // asked for before the value is read.
 func (s *Scanner) Key() []byte {

@@ -129,6 +129,30 @@ func TestWalk(t *testing.T) {
 	}
 }
 
+// TestNextMember: members that are null are not there, and an error among them is told.
+func TestNextMember(t *testing.T) {
+	for text, want := range map[string]string{
+		`{}`:                        "",
+		`{"a":null}`:                "",
+		`{"a":null,"b":1,"c":null}`: "b1 ",
+		`{"a":[null],"b":null,"c":null,"d":"null"}`: `a[null] d"null" `,
+		`{"a":1,"b"}`: "a1 syntax",
+	} {
+		var s Scanner
+		s.Reset([]byte(text))
+		got := ""
+		for s.Open(); s.NextMember(); {
+			got += string(s.Key()) + string(s.Raw()) + " "
+		}
+		if !s.End() {
+			got += "syntax"
+		}
+		if got != want {
+			t.Errorf("%s: got %q, want %q", text, got, want)
+		}
+	}
+}
+
 // TestErrorsStick walks a broken text: no loop goes on and every read says no.
 func TestErrorsStick(t *testing.T) {
 	var s Scanner
