@@ -331,6 +331,32 @@ func TestReadIsOrdered(t *testing.T) {
 	})
 }
 
+// TestReadBesideAFailure: who asks while the store fails is answered.
+func TestReadBesideAFailure(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := &memory{delay: time.Millisecond}
+		m.failing.Store(true)
+		_, ref := start(t, Config{}, m)
+		a, _ := row(account.Settlement, "r", -1)
+		answers := make(chan Balance, 1)
+		for _, m := range []any{a, Read{AccountID: "a", Done: func(b Balance) { answers <- b }}} {
+			if err := ref.Send(m); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+		}
+		time.Sleep(time.Second)
+		select {
+		case b := <-answers:
+			if b.Err == nil {
+				t.Errorf("the answer is %+v", b)
+			}
+		default:
+			t.Error("there is no answer")
+		}
+	})
+}
+
 // TestRowsAreAnsweredBeforeReads: who waits for a row is answered when that is durable, however long the reads take that were
 // sent with it. Those still see the row, and none behind it.
 func TestRowsAreAnsweredBeforeReads(t *testing.T) {

@@ -42,9 +42,7 @@ func (s *State) Kept() Kept {
 // Refill brings the buckets to now, that of a key too, and the limits of both to what they are today.
 func (s *State) Refill(k account.LimitedKey, now time.Time) {
 	s.bucket.Refill(now)
-	if s.bucket.Capacity != min(max(s.account.TokensPerMinute, 0), capacityMax) {
-		s.bucket.Resize(s.account.TokensPerMinute, now)
-	}
+	s.bucket.Resize(s.account.TokensPerMinute, now)
 	s.refillKey(k, now)
 }
 
@@ -83,15 +81,10 @@ func (s *State) Lendable(wish, left Part, nodes int, quote Part) (more Part, ok 
 		return Part{}, false
 	}
 	share := func(free int64) int64 { return free / int64(nodes+1) }
-	most := Part{Permits: wish.Permits, Tokens: wish.Tokens, Money: wish.Money}
-	if a.Concurrency > 0 {
-		most.Permits = int(share(int64(a.Concurrency - s.permits + left.Permits)))
-	}
-	if s.bucket.Capacity > 0 {
-		most.Tokens = share(s.bucket.Remaining() + left.Tokens)
-	}
-	if !a.Unlimited {
-		most.Money = abi.Nano(share(int64(s.balance - s.held + left.Money)))
+	most := Part{
+		Permits: int(share(int64(a.Concurrency - s.permits + left.Permits))),
+		Tokens:  share(s.bucket.Remaining() + left.Tokens),
+		Money:   abi.Nano(share(int64(s.balance - s.held + left.Money))),
 	}
 	more = wish.Atmost(most).Minus(left)
 	more = more.Atmost(more) // nothing below zero

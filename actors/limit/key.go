@@ -144,10 +144,7 @@ func (s *State) budget(id string, minimum, upper abi.Nano) (abi.Nano, *abi.Error
 
 // keyTokens says what a request takes from the bucket of its key.
 func (s *State) keyTokens(a Ask) (int64, *abi.Error) {
-	b, ok := s.buckets[a.Key.ID]
-	if !ok {
-		return 0, nil
-	}
+	b := s.buckets[a.Key.ID] // where none is kept there is no limit
 	need, take := int64(1), int64(0)
 	if !a.Free {
 		need = a.Tokens(b.Capacity)

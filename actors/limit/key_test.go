@@ -267,4 +267,13 @@ func TestKeyLimitChanges(t *testing.T) {
 	if got := s.Limits(ask.Key, now); got.TokensLimit != 6000 || got.TokensRemaining != 5500 {
 		t.Errorf("%d of %d tokens remain, want 5500 of 6000", got.TokensRemaining, got.TokensLimit)
 	}
+	ask.RequestID, ask.Key.TokensPerMinute = "emptied", 100
+	ask.Prompt = 100
+	if _, err := s.Reserve(ask, now); err != nil {
+		t.Fatal(err)
+	}
+	ask.RequestID, ask.Key.TokensPerMinute = "without a limit", 0
+	if _, err := s.Reserve(ask, now); err != nil {
+		t.Errorf("its limit was taken away: %v", err)
+	}
 }

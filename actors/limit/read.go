@@ -55,8 +55,6 @@ func (s *State) SetKeyBucket(id string, b Bucket) { s.buckets[id] = b }
 func (c Counters) Bucket(a account.Account, now time.Time) Bucket {
 	b := c.bucket
 	b.Refill(now)
-	if b.Capacity != min(max(a.TokensPerMinute, 0), capacityMax) {
-		b.Resize(a.TokensPerMinute, now)
-	}
+	b.Resize(a.TokensPerMinute, now)
 	return b
 }

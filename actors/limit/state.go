@@ -525,10 +525,8 @@ func (s *State) Settle(m Settle) {
 
 // Change adopts new limits. Reservations already made stay.
 func (s *State) Change(a account.Account, now time.Time) {
-	if a.TokensPerMinute != s.account.TokensPerMinute {
-		s.bucket.Refill(now)
-		s.bucket.Resize(a.TokensPerMinute, now)
-	}
+	s.bucket.Refill(now)
+	s.bucket.Resize(a.TokensPerMinute, now)
 	s.account = a
 	s.topUp() // it may be unlimited now
 	s.check()

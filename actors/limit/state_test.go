@@ -353,6 +353,59 @@ func TestDollars(t *testing.T) {
 	}
 }
 
+// TestCoveredByAllCounters: a request costs less only if it gets all of every counter that it asks for, in whatever order.
+func TestCoveredByAllCounters(t *testing.T) {
+	scarce, plenty := abi.Counter{Name: "scarce", Limit: 5, Amount: 6}, abi.Counter{Name: "plenty", Limit: 9, Amount: 3}
+	for _, c := range []struct {
+		takes []abi.Counter
+		upper abi.Nano
+	}{
+		{[]abi.Counter{scarce, plenty}, 100}, {[]abi.Counter{plenty, scarce}, 100}, {[]abi.Counter{plenty, plenty}, 10}, {nil, 100},
+	} {
+		s := loadedState(account.Account{ID: "a"}, 1000)
+		r, err := s.Reserve(Ask{RequestID: "r", Upper: 100, Minimum: 50, CoveredUpper: 10, CoveredMinimum: 1, Takes: c.takes}, start)
+		if err != nil || r.Upper != c.upper || r.Hold != c.upper {
+			t.Errorf("%v: %+v, %v, want %d held", c.takes, r, err, c.upper)
+		}
+	}
+}
+
+// TestLongerThanReserved: a bucket that was full when a request ended lacks all that the request used beyond what was reserved,
+// that of its key too.
+func TestLongerThanReserved(t *testing.T) {
+	key := account.LimitedKey{ID: "k", TokensPerMinute: 6000}
+	s := loadedState(account.Account{ID: "a", Unlimited: true, TokensPerMinute: 6000}, 0)
+	r, err := s.Reserve(Ask{RequestID: "r", Prompt: 100, OutputMax: 32_000, Key: key}, start)
+	if err != nil {
+		t.Fatal(err)
+	}
+	later := start.Add(5 * time.Minute)
+	s.Leave(Leave{RequestID: "r", Taken: r.Tokens, Used: r.Tokens + 4000, Key: key, KeyTaken: r.KeyTokens}, later)
+	if account, key := s.Counters().Limits(later).TokensRemaining, s.buckets["k"].Remaining(); account != 2000 || key != 2000 {
+		t.Errorf("%d tokens remain of the account, %d of the key, want 2000 of 6000", account, key)
+	}
+}
+
+// TestChange: a new limit of tokens counts from then on, and what was spent stays spent. Who need not pay any more
+// is short of nothing.
+func TestChange(t *testing.T) {
+	a := account.Account{ID: "a", TokensPerMinute: 600}
+	s := loadedState(a, 50)
+	if _, err := s.Reserve(Ask{RequestID: "r", Prompt: 600, Upper: 80, Minimum: 1}, start); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ to, want int64 }{{600, 100}, {6000, 5500}, {50, 50}} {
+		a.TokensPerMinute, a.Unlimited = c.to, c.to == 50
+		s.Change(a, start.Add(10*time.Second)) // 100 tokens of the first limit came back
+		if got := s.Counters().Limits(start.Add(10 * time.Second)); got.TokensLimit != c.to || got.TokensRemaining != c.want {
+			t.Errorf("%d of %d tokens remain, want %d of %d", got.TokensRemaining, got.TokensLimit, c.want, c.to)
+		}
+	}
+	if l, _ := s.Open("r"); l.Hold != 80 {
+		t.Errorf("of an account that need not pay any more a request holds %d of %d", l.Hold, l.Upper)
+	}
+}
+
 // TestFirstTokensFree is the interleaving of an account whose requests may cost
 // nothing: a policy that gives the first tokens away quotes a minimum of 0 and an
 // upper bound above the balance. The second request holds nothing, ends while the
@@ -479,8 +532,9 @@ func TestCountersAreForgotten(t *testing.T) {
 	take("ended", "2026-01-03", start)
 	s.Leave(Leave{RequestID: "ended"}, start)
 	s.Settle(Settle{RequestID: "ended", Seq: 9})
+	s.taken[counterKey{"n", "2026-04"}] = counter{used: 9} // of the month that goes on
 	take("new", "2026-04-02", start.AddDate(0, 3, 0))
-	want := map[counterKey]counter{{"n", "2026-01-02"}: {held: 1}, {"n", "2026-04-02"}: {held: 1}}
+	want := map[counterKey]counter{{"n", "2026-01-02"}: {held: 1}, {"n", "2026-04"}: {used: 9}, {"n", "2026-04-02"}: {held: 1}}
 	if !reflect.DeepEqual(s.taken, want) {
 		t.Errorf("%v are known, want %v", s.taken, want)
 	}
@@ -495,6 +549,29 @@ func TestIdleWithoutALimit(t *testing.T) {
 	s.Leave(Leave{RequestID: "r", Used: 500}, start)
 	s.Settle(Settle{RequestID: "r", Seq: 9})
 	if !s.Idle(start) {
+		t.Error("it is not idle")
+	}
+}
+
+// TestSpentTokensKeepAState: the state of an account is kept until nothing runs and its bucket is full again.
+func TestSpentTokensKeepAState(t *testing.T) {
+	s := loadedState(account.Account{ID: "a", Unlimited: true, TokensPerMinute: 600}, 0)
+	if _, err := s.Reserve(Ask{RequestID: "r", Prompt: 100}, start); err != nil {
+		t.Fatal(err)
+	}
+	s.Leave(Leave{RequestID: "r", Taken: 100, Used: 100}, start)
+	s.Settle(Settle{RequestID: "r", Seq: 9})
+	full := start.Add(10 * time.Second)
+	if s.Idle(full.Add(-time.Millisecond)) {
+		t.Errorf("idle while %d tokens remain of 600", s.bucket.Remaining())
+	}
+	if _, err := s.Reserve(Ask{RequestID: "free", Free: true}, full); err != nil {
+		t.Fatal(err)
+	}
+	if s.Idle(full) {
+		t.Error("idle with a request")
+	}
+	if s.Leave(Leave{RequestID: "free"}, full); !s.Idle(full) {
 		t.Error("it is not idle")
 	}
 }

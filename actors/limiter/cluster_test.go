@@ -106,6 +106,7 @@ type asking struct {
 	asked, returned, refused int // requests that the store was asked about, times that something came back, requests
 	part                     limit.Part
 	limits                   account.Limits // of the last that was granted
+	until                    time.Time      // likewise
 	dones                    []func(limit.Verdict, time.Time, *abi.Error)
 }
 
@@ -126,8 +127,8 @@ func newAsking() *asking {
 }
 
 // Granted, Denied and HoldRow make a ticket of it.
-func (a *asking) Granted(_ limit.Reservation, l account.Limits) *abi.Error {
-	a.limits = l
+func (a *asking) Granted(r limit.Reservation, l account.Limits) *abi.Error {
+	a.limits, a.until = l, r.Until
 	return nil
 }
 func (a *asking) Denied(*abi.Error, account.Limits) { a.refused++ }
@@ -229,6 +230,33 @@ func TestGrantIsKnownWhileTheStoreDecides(t *testing.T) {
 	a.answer(limit.Verdict{}, clock.Now(), nil)
 	if !a.sweep(clock.Now().Add(a.deps.Lease + 2*unsureFor)) {
 		t.Error("it is not forgotten when it is over")
+	}
+}
+
+// TestCoveredRequest: the headers of a request that a grant covers say what is left of the grant and in the store. It may begin as
+// long as the node believes in the grant, and what it has of that and does not use goes to the next one.
+func TestCoveredRequest(t *testing.T) {
+	a := newAsking()
+	part := limit.Part{Permits: 3, Tokens: 300, Money: 30}
+	s := limit.New(account.Account{Concurrency: 10, Unlimited: true}, limit.NewBucket(1000, time.Now().Add(time.Hour)))
+	s.Lend(part)
+	g := limit.Grant{Number: 3, Part: part, TokensPerMinute: 1000, AnyMoney: true, Life: time.Hour}
+	a.answer(limit.Verdict{Grant: &g, Counters: s.Counters()}, clock.Now(), nil)
+	ask := func() { a.Receive(nil, Reserve{Ask: limit.Ask{RequestID: "r", Prompt: 200}, Ticket: a}) }
+	ask()
+	if a.asked != 0 || a.limits.RequestsRemaining != 9 || a.limits.TokensRemaining != 800 || a.limits.RequestsLimit != 10 {
+		t.Errorf("the store is asked %d times, the limits are %+v", a.asked, a.limits)
+	}
+	if a.until.IsZero() || a.until != a.cell.lent.until {
+		t.Errorf("it may begin until %v, want until %v", a.until, a.cell.lent.until)
+	}
+	a.Receive(nil, Unused{Number: 2, Part: limit.Part{Permits: 1, Tokens: 200}}) // of a grant that ended
+	if ask(); a.asked != 1 {
+		t.Errorf("the store is asked %d times, want once: 100 tokens are left", a.asked)
+	}
+	a.Receive(nil, Unused{Number: 3, Part: limit.Part{Permits: 1, Tokens: 200}})
+	if ask(); a.asked != 1 {
+		t.Errorf("the store is asked %d times, want once: the tokens of the first request are back", a.asked)
 	}
 }
 

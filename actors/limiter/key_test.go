@@ -1,6 +1,7 @@
 package limiter
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -89,6 +90,43 @@ func TestBudgetThatIsNewIsReadFirst(t *testing.T) {
 		Keys: []account.KeyUse{{KeyID: "k", Budget: 100, Charged: 40}}}, nil)
 	if asked[0].got == nil || asked[1].err == nil || asked[1].err.Kind != abi.InsufficientBalance {
 		t.Errorf("the first got %v, the second %v", asked[0].got, asked[1].err)
+	}
+}
+
+// TestBudgetThatCannotBeRead: without the store a request whose budget was not read is refused, and one of which all is known
+// is not.
+func TestBudgetThatCannotBeRead(t *testing.T) {
+	deps := Deps{PendingMax: 9, Live: func(string) []limit.Live { return nil }, Load: func(string, func(limit.Loaded, error)) {}}
+	l := New("a", &Cell{}, deps).(*limiter)
+	l.adopt(limit.Loaded{Account: account.Account{ID: "a", Unlimited: true}, Seq: 1, At: time.Now()}, time.Now())
+	l.Receive(&system.Context{}, Changed{}) // for what is asked from now on the account is read
+	known, unknown := &ticket{}, &ticket{}
+	l.reserve(&system.Context{}, Reserve{Ask: limit.Ask{RequestID: "known", Upper: 50}, Ticket: known})
+	l.reserve(&system.Context{}, Reserve{Ask: limit.Ask{RequestID: "unknown", Upper: 50, Key: limited}, Ticket: unknown})
+	l.Receive(&system.Context{}, loaded{err: errors.New("no store"), asked: l})
+	if known.got == nil || unknown.got != nil || unknown.err == nil || unknown.err.Kind == abi.InsufficientBalance {
+		t.Errorf("one got %+v, %v, the one with a budget %+v, %v", known.got, known.err, unknown.got, unknown.err)
+	}
+}
+
+// TestChangeDuringALoad: what was asked of the store before a change, or by a limiter before this one, decides nothing.
+func TestChangeDuringALoad(t *testing.T) {
+	loads := 0
+	deps := Deps{PendingMax: 9, Live: func(string) []limit.Live { return nil }, Load: func(string, func(limit.Loaded, error)) { loads++ }}
+	l, before := New("a", &Cell{}, deps).(*limiter), New("a", &Cell{}, deps).(*limiter)
+	k := &ticket{}
+	l.reserve(&system.Context{}, Reserve{Ask: limit.Ask{RequestID: "r", Upper: 50, Minimum: 50}, Ticket: k})
+	read := func(by *limiter, balance abi.Nano) {
+		l.Receive(&system.Context{}, loaded{asked: by,
+			Loaded: limit.Loaded{Account: account.Account{ID: "a"}, Balance: balance, At: time.Now()}})
+	}
+	read(before, 0)
+	l.Receive(&system.Context{}, Changed{})
+	if read(l, 0); k.got != nil || k.err != nil || loads != 2 {
+		t.Fatalf("after %d loads it got %+v, %v", loads, k.got, k.err)
+	}
+	if read(l, 100); k.got == nil {
+		t.Errorf("with the money of the change: %v", k.err)
 	}
 }
 

@@ -99,7 +99,7 @@ type Parser struct {
 	state   state
 	// buf is text that is not decided yet. In stateCall it starts with <tool_call>.
 	buf []byte
-	// blank is how much of buf's front is known to be whitespace in which no marker ends,
+	// blank is how much of buf's front is known to be whitespace in which no marker begins,
 	// so that each byte of it is looked at once, however long it is held.
 	blank int
 	// before is whitespace in front of a held call: dropped if it is one.

@@ -6,14 +6,11 @@ import "bytes"
 // a stop sequence that ends in them is text. One that begins in them may end behind them.
 func (p *Parser) IgnoreStops(ignore bool) { p.ignoreStops = ignore }
 
-// find finds the first match in buf that ends behind past bytes of it: none ends in what is known to be blank.
+// find finds the first match in buf that ends behind past bytes of it. None begins in what is known to be blank: what a marker
+// begins with is held behind that.
 func (p *Parser) find(markers []string, past int) (at int, marker string) {
-	from := p.blank
-	for _, m := range markers {
-		from = min(from, max(0, p.blank-len(m)))
-	}
-	at, marker = firstMatch(p.buf[from:], markers, past-from)
-	return from + at, marker
+	at, marker = firstMatch(p.buf[p.blank:], markers, past-p.blank)
+	return p.blank + at, marker
 }
 
 // firstMatch finds the marker that is complete first behind past bytes; of several that end

@@ -162,7 +162,7 @@ func Compare(a, b *Trail, token int) Verdict {
 		return v
 	}
 	pages := Pages(a, b)
-	whole := pages == len(a.hashes)-1 && len(a.hashes) == len(b.hashes) && a.hashes[pages] == b.hashes[pages]
+	whole := len(a.hashes) == len(b.hashes) && a.hashes[pages] == b.hashes[pages]
 	v.Equal = pages * b.PageSize
 	switch {
 	case whole:

@@ -29,6 +29,8 @@ func TestValuesThatAreRefused(t *testing.T) {
 		"admin: {listen: 0.0.0.0:9}":                                 "which other machines can reach, unencrypted: want",
 		"admin: {listen: 0.0.0.0:9, tls_key: b, tls_certificate: a}": "which other machines can reach: want",
 
+		"ledger: {spill_bytes: 1023KiB}":                                             "ledger.spill_bytes is 1047552, want 1048576 to",
+		"store: {url: mysql://u@h/d}":                                                "store.url is no URL of PostgreSQL",
 		"store: {password_file: a}":                                                  "store.password_file is set, but store.url is not",
 		"cluster: {address: a:1}":                                                    "cluster.address is set, but no model is shared",
 		"cluster: {share_models: true}":                                              "cluster.share_models is set, but store.url is not",
@@ -84,6 +86,7 @@ limits: {connections_max: 1, header_bytes_max: 4096, body_bytes_max: 1KiB, body_
   queue_requests_max: 1, queue_tokens_max: 1, sessions_per_account: 1, pinned_bytes_per_account: 0, keepalive: 1ms,
   slow_reader_pause: 1s, slow_reader_cancel: 1s}
 cache: {keep: 0}
+admin: {listen: localhost:9}
 ledger: {spill_bytes: 1MiB}
 modules: {instances_max: 0, cpu_share: 0.01, canary_factor: 1.1, canary_calls_min: 10}
 models:

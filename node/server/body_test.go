@@ -342,6 +342,28 @@ func TestGateBoundsPreparing(t *testing.T) {
 	}
 }
 
+// TestGateIsFullBehindAWait: who gave its place back to wait gets none while others have all of them.
+func TestGateIsFullBehindAWait(t *testing.T) {
+	g := gate{nodeMax: 1, accounts: map[string]int{}}
+	if err := g.enter("waits", 1); err != nil {
+		t.Fatal(err)
+	}
+	g.rest()
+	if err := g.enter("works", 1); err != nil {
+		t.Fatal(err)
+	}
+	if err := g.resume(); err == nil || err.Kind != abi.Overloaded {
+		t.Errorf("beside the one that works: %v", err)
+	}
+	g.leave("works", false)
+	if err := g.resume(); err != nil {
+		t.Error(err)
+	}
+	if g.leave("waits", false); g.node != 0 || len(g.accounts) != 0 {
+		t.Errorf("%d places are taken, by %v", g.node, g.accounts)
+	}
+}
+
 // askingModel has servers elsewhere count what it prepares.
 type askingModel struct {
 	fakeModel
