@@ -15,7 +15,7 @@ type outcome struct {
 }
 
 // ending reads the outcome from an answer's end frame.
-func ending(answer abi.Frames) outcome {
+func ending(answer abi.Frames, as special) outcome {
 	o := outcome{status: completed}
 	for {
 		f, ok := answer.Next()
@@ -23,15 +23,17 @@ func ending(answer abi.Frames) outcome {
 			return o
 		}
 		if f.Kind == abi.EventEnd {
-			o = endOf(&f)
+			o = endOf(&f, as)
 		}
 	}
 }
 
-func endOf(f *abi.Frame) outcome {
+// endOf is the outcome that an end frame tells of. A summary is completed also where its room was spent: most of one is worth
+// more to a client than none, and what is not completed it would ask for again.
+func endOf(f *abi.Frame, as special) outcome {
 	u := f.Usage()
 	o := outcome{status: completed, usage: &u}
-	if f.Stop == abi.StopMaxTokens {
+	if f.Stop == abi.StopMaxTokens && !as.summary {
 		o.status, o.cut = incomplete, true
 	}
 	return o

@@ -42,7 +42,7 @@
 //
 // A stream that the budget cuts says so where it ends: the last item is
 // incomplete in the response that ends the stream, while the frame that was
-// done with it, which left earlier, could not know.
+// done with it, which left earlier, could not know. A summary is completed however it stops.
 package responses
 
 import (
@@ -81,5 +81,6 @@ func (Translator) Events(dst, next []byte, in abi.EventsInput) (bytes, state []b
 // Response appends the response object of a whole answer: the same that ends
 // the stream of it.
 func (Translator) Response(dst []byte, in abi.ResponseInput) []byte {
-	return appendResponse(dst, &in.Facts, parseKept(in.Kept), ending(in.Events), in.Events)
+	k := parseKept(in.Kept)
+	return appendResponse(dst, &in.Facts, k, ending(in.Events, k.special()), in.Events)
 }

@@ -30,12 +30,13 @@ func (w *writer) event(f *abi.Frame) {
 			w.blockStop(find(w.history, w.state.special(), f))
 		}
 	case abi.EventEnd:
-		if as := w.state.special(); as.summary {
+		as := w.state.special()
+		if as.summary {
 			it := summaryOf(w.history, as)
 			w.wholeItem("response.output_item.added", it, inProgress)
 			w.wholeItem("response.output_item.done", it, completed)
 		}
-		o := endOf(f)
+		o := endOf(f, as)
 		w.whole("response."+o.status, o)
 	}
 }

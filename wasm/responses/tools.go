@@ -108,9 +108,14 @@ func (r *request) readFound() {
 	}
 }
 
-// appendNames appends the native names of the tools of a list, each behind a comma and a space. What is wrong with a
-// tool is said when it is offered.
-func (r *request) appendNames(dst []byte, list toolList, namespace []byte) []byte {
+// appendNames appends the native names of the tools of a list, each behind a comma and a space; of is the namespace that
+// the list is of, nil for none. What is wrong with a tool is said when it is offered: so is a namespace in another one,
+// which is not looked into, since each level would read once more what is in it.
+func (r *request) appendNames(dst []byte, list toolList, of *fields) []byte {
+	var namespace []byte
+	if of != nil {
+		namespace = of.name
+	}
 	var s scan.Scanner
 	s.Reset(list.raw)
 	if !r.is(&s, list.at, scan.Array) {
@@ -128,8 +133,8 @@ func (r *request) appendNames(dst []byte, list toolList, namespace []byte) []byt
 		case "function", "custom":
 			dst = append(append(dst, ", "...), nativeName(namespace, name)...)
 		case "namespace":
-			if f.tools != nil {
-				dst = r.appendNames(dst, toolList{f.tools, one.in("tools", -1)}, f.name)
+			if f.tools != nil && of == nil {
+				dst = r.appendNames(dst, toolList{f.tools, one.in("tools", -1)}, &f)
 			}
 		}
 	}
