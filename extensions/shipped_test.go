@@ -8,6 +8,7 @@ import (
 
 	"corenode/extensions/guest"
 	"corenode/wasm/abi"
+	"corenode/wasm/sdk/scan"
 )
 
 // shortName is a name for each number, as short as they can be.
@@ -45,6 +46,14 @@ func TestShippedCope(t *testing.T) {
 		"escapes":       members(func(i int) string { return `\u0041` + fmt.Sprint(mixed(i)) }),
 	}
 	deep := strings.Repeat(strings.Repeat("[", 120)+strings.Repeat("]", 120)+",", guest.BodyBytesFair/250)
+	found := func(before, in, after string) string { // a search of tools that found much
+		return `{"model":"m","input":[{"type":"tool_search_output","execution":"client","call_id":"a","tools":[` + before +
+			strings.Repeat(in, guest.BodyBytesFair/10) + `{}` + after + `]}]}`
+	}
+	namespaces := func(name string) string { // as deep as a body may be
+		const levels = (scan.DepthMax - 6) / 2
+		return found(strings.Repeat(`{"type":"namespace",`+name+`"tools":[`, levels), `{"":1},`, strings.Repeat(`]}`, levels))
+	}
 	bodies := map[Slot]map[string]string{
 		SlotChat: {
 			"deep": `{"x":[` + deep + `1],"model":"m","messages":[{"role":"user","content":""}]}`,
@@ -54,7 +63,16 @@ func TestShippedCope(t *testing.T) {
 		SlotResponses: {
 			"deep":  `{"x":[` + deep + `1],"model":"m","input":""}`,
 			"parts": `{"model":"m","input":[` + strings.Repeat(`{"role":"user","content":[{"type":"input_text","text":""}]},`, guest.BodyBytesFair/62) + `{"role":"user","content":""}]}`,
+			"found tools": found(`{"type":"namespace","name":"n","description":"","tools":[{"type":"function","name":"f","parameters":{"x":[`,
+				`{"":1},`, `]}}]}`),
+			"namespaces":           namespaces(`"name":"n",`),
+			"namespaces, no names": namespaces(""),
 		},
+	}
+	nested := strings.Repeat(`{"items":`, scan.DepthMax/2) + `{"properties":{` + strings.Repeat(`"p":{},`, guest.BodyBytesFair/10) +
+		`"p":{}}}` + strings.Repeat(`}`, scan.DepthMax/2)
+	bodies["generate-content"] = map[string]string{
+		"nested schemas": `{"tools":[{"functionDeclarations":[{"name":"f","parameters":` + nested + `}]}],"contents":[{"parts":[{"text":"q"}]}]}`,
 	}
 	for name, object := range objects {
 		text, err := json.Marshal(object)

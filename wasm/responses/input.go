@@ -95,7 +95,7 @@ func (r *request) item(f *fields, p place) {
 		r.result(f, p)
 	case "additional_tools", "tool_search_output":
 		if f.tools != nil {
-			r.found = append(r.found, toolList{f.tools, p.in("tools", -1)})
+			r.found = append(r.found, toolList{raw: f.tools, at: p.in("tools", -1)})
 		}
 		if string(kind) == "tool_search_output" && f.byClient() {
 			r.searchResult(f, p)
@@ -351,24 +351,20 @@ func (r *request) searchCall(f *fields, p place) {
 	r.messages = append(append(r.messages, f.arguments...), '}')
 }
 
-// searchResult translates what such a search found: the result names the tools.
+// searchResult translates what such a search found, which is the last of found where it says so: the result names the tools.
 func (r *request) searchResult(f *fields, p place) {
 	id := r.required(f.callID, p, "call_id")
-	var found []byte
-	if f.tools != nil {
-		found = r.appendNames(nil, toolList{f.tools, p.in("tools", -1)}, nil)
-	}
 	if r.Err != nil {
 		return
 	}
 	r.open(roleResults)
-	r.messages = field.AppendResult(r.messages, id)
-	if len(found) == 0 {
-		r.messages = append(r.messages, `"No tools were found."}`...)
-		return
+	r.messages = append(field.AppendResult(r.messages, id), '"')
+	if f.tools == nil {
+		r.messages = append(r.messages, noTools...)
+	} else {
+		r.found[len(r.found)-1].result = len(r.messages)
 	}
-	r.messages = append(append(r.messages, `"Tools that can be called: `...), found[len(", "):]...)
-	r.messages = append(r.messages, `."}`...)
+	r.messages = append(r.messages, `"}`...)
 }
 
 // result translates what a call gave.

@@ -26,6 +26,7 @@ type request struct {
 	offered      map[string]bool // their names, as they read without escapes
 	found        []toolList      // what items tell of, which stands behind the field tools wherever that is
 	ofItem       bool            // the tools that are read are an item's
+	names        []byte          // of the tools of the item that is read, each with a comma and a space behind it
 	skipped      uint8           // serverTools that there were, as bits
 	flags        uint8
 	custom       hashes

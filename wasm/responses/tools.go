@@ -2,6 +2,7 @@ package responses
 
 import (
 	"bytes"
+	"slices"
 	"strconv"
 
 	"corenode/wasm/abi"
@@ -92,53 +93,58 @@ func (r *request) fields(s *scan.Scanner, base place, f *fields) bool {
 
 // toolList is an array of tools that an item tells of.
 type toolList struct {
-	raw []byte
-	at  place
+	raw    []byte
+	at     place
+	result int // where in messages the text of a result belongs that names them; 0 for none
+	names  int // the length of that text
 }
 
 // readFound offers the tools that items tell of, behind those of the request: they become more along the way, and what
-// stands before them is found in the prefix cache.
+// stands before them is found in the prefix cache. What a search found is named in its result: so each list is read once,
+// whatever it has in it.
 func (r *request) readFound() {
+	const told = "Tools that can be called: "
 	r.ofItem = true
-	for _, list := range r.found {
+	var names []byte // of all lists that a result names
+	for i := range r.found {
+		list := &r.found[i]
 		r.flags |= keptRenumbered
+		r.names = append(r.names[:0], told...)
 		var s scan.Scanner
 		s.Reset(list.raw)
 		r.readTools(&s, list.at)
+		switch before := len(names); {
+		case list.result == 0:
+		case len(r.names) == len(told):
+			names = append(names, noTools...)
+			list.names = len(names) - before
+		default:
+			names = append(append(names, r.names[:len(r.names)-len(", ")]...), '.')
+			list.names = len(names) - before
+		}
+	}
+	if r.Err == nil {
+		r.tellFound(names)
 	}
 }
 
-// appendNames appends the native names of the tools of a list, each behind a comma and a space; of is the namespace that
-// the list is of, nil for none. What is wrong with a tool is said when it is offered: so is a namespace in another one,
-// which is not looked into, since each level would read once more what is in it.
-func (r *request) appendNames(dst []byte, list toolList, of *fields) []byte {
-	var namespace []byte
-	if of != nil {
-		namespace = of.name
-	}
-	var s scan.Scanner
-	s.Reset(list.raw)
-	if !r.is(&s, list.at, scan.Array) {
-		return dst
-	}
-	path := list.at.at("")
-	var f fields
-	for s.Open(); r.Err == nil && s.Next(); {
-		one := element(path, s.Index())
-		if !r.fields(&s, list.at, &f) {
-			break
+// noTools is the result of a search that found none.
+const noTools = "No tools were found."
+
+// tellFound puts the texts into the results that name what was found, the last first: each byte behind them moves once.
+func (r *request) tellFound(names []byte) {
+	from := len(r.messages)
+	r.messages = append(r.messages, names...)
+	to := len(r.messages)
+	for _, list := range slices.Backward(r.found) {
+		if list.result == 0 {
+			continue
 		}
-		kind, name := word(r.text(f.kind, one, "type")), r.text(f.name, one, "name")
-		switch string(kind) {
-		case "function", "custom":
-			dst = append(append(dst, ", "...), nativeName(namespace, name)...)
-		case "namespace":
-			if f.tools != nil && of == nil {
-				dst = r.appendNames(dst, toolList{f.tools, one.in("tools", -1)}, &f)
-			}
-		}
+		to -= copy(r.messages[to-(from-list.result):], r.messages[list.result:from])
+		from = list.result
+		to -= copy(r.messages[to-list.names:], names[len(names)-list.names:])
+		names = names[:len(names)-list.names]
 	}
-	return dst
 }
 
 // readTools reads an array of tools, in a text that stands at base, and offers
@@ -248,6 +254,13 @@ func (r *request) known(native []byte) bool {
 	return known
 }
 
+// tell names a tool in the result of the search that found it, known or not.
+func (r *request) tell(native []byte) {
+	if r.ofItem {
+		r.names = append(append(r.names, native...), ", "...)
+	}
+}
+
 // offer offers a native tool.
 func (r *request) offer(name, description, schema []byte) {
 	r.tools = field.AppendTool(append(r.tools, ','), name, description, schema)
@@ -268,6 +281,7 @@ func (r *request) function(echo, namespace []byte, f *fields, p place) []byte {
 		return echo
 	}
 	native := nativeName(namespace, name)
+	r.tell(native)
 	if r.known(native) {
 		return echo
 	}
@@ -296,8 +310,12 @@ func (r *request) customTool(echo, namespace []byte, f *fields, p place) []byte 
 	if f.format != nil {
 		g = r.grammar(f.format, place{base: p.at("format"), item: -1, part: -1})
 	}
+	if r.Err != nil {
+		return echo
+	}
 	native := nativeName(namespace, name)
-	if r.Err != nil || r.known(native) {
+	r.tell(native)
+	if r.known(native) {
 		return echo
 	}
 	if len(r.custom)/8 == customMax {
