@@ -205,3 +205,48 @@ func TestSumsStop(t *testing.T) {
 		}
 	}
 }
+
+// TestEarlyIsCompared: from which event group on a stream that breaks is paid is a difference, also between texts that are
+// the same. What is marked before there is content is none, nor is how the text behind that is cut.
+func TestEarlyIsCompared(t *testing.T) {
+	start := time.Unix(1000, 0)
+	c := New("", start, start.Add(time.Minute))
+	r := c.Begin("mine", "req_1", start)
+	for _, group := range [][]abi.Event{{{Kind: abi.EventStart}}, {{Kind: abi.EventDelta, Text: "x"}}, {{Kind: abi.EventDelta, Text: "y"}}} {
+		r.Events(abi.Facts{Stream: true}, group)
+	}
+	r.End()
+	side := func(marked int, groups ...string) Side {
+		n := 0
+		return Side{Call: func(string, abi.Op, []byte) ([]byte, int64, error) {
+			out := append(abi.BeginOutput(nil, abi.StatusOK, 0), abi.Written{Bytes: []byte(groups[n])}.Append(nil)...)
+			abi.EndOutput(out, 0)
+			if n++; n <= marked {
+				abi.MarkEarly(out, 0)
+			}
+			return out, 1, nil
+		}}
+	}
+	for _, test := range []struct {
+		older, newer Side
+		says         string
+	}{
+		{side(1, "a", "b", "c"), side(1, "a", "b", "c"), ""},
+		{side(0, "a", "b", "c"), side(1, "a", "b", "c"), ""},
+		{side(0, "a", "bc", ""), side(0, "a", "b", "c"), ""},
+		{side(0, "a", "b", "c"), side(2, "a", "b", "c"), "a stream that breaks was free for 1 event groups, is for 2"},
+		{side(2, "a", "b", "c"), side(3, "a", "b", "d"), "stream was \"abc\", is \"abd\"\na stream that breaks was free for 2 event groups, is for 3"},
+		{side(0, "a", "b", "c"), side(0, "ab", "", "c"), "a stream that breaks was free for 1 event groups, is for 2"},
+	} {
+		cmp := NewCompare(test.older, test.newer, nil)
+		cmp.Add(r)
+		got := cmp.Report(0)
+		text := ""
+		if len(got.First) > 0 {
+			text = got.First[0].Text
+		}
+		if text != test.says || (got.Operations[0].Differ == 1) != (test.says != "") {
+			t.Errorf("want %q, got %+v", test.says, got)
+		}
+	}
+}

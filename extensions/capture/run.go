@@ -33,6 +33,8 @@ type answer struct {
 	charged bool
 	native  []byte // of a request that went well: its body in the messages protocol
 	ticks   int64
+	free    int  // of a stream: the event groups by which nothing of the answer was written, so that a break costs nothing
+	shown   bool // something was
 }
 
 // run runs a request on a side, each call with what the side itself made of those before.
@@ -55,6 +57,7 @@ type runner struct {
 	history     abi.Frames // the answer so far, one delta a block
 	open        int        // where the delta frame at its end begins, plus one; 0 = none
 	stream      int        // the stream's place in answers, plus one; 0 = none yet
+	said        bool       // the events so far have content
 	refusal     *abi.Refusal
 	kind        abi.Kind // of the refusal
 }
@@ -102,6 +105,10 @@ func (n *runner) do(c call) bool {
 		w, _ := abi.ParseWritten(out.Payload)
 		n.state = w.State
 		n.written(a, w.Bytes)
+		s := &n.answers[n.stream-1]
+		if s.shown = s.shown || n.said && len(w.Bytes) > 0 && !out.Early(); !s.shown {
+			s.free++
+		}
 		return true
 	case c.op == abi.OpError && stream:
 		n.written(a, out.Payload)
@@ -157,7 +164,7 @@ func (n *runner) input(c call) (in []byte, stream bool, err error) {
 // frameHeader is what stands before a frame's payload, its length last.
 const frameHeader = 8
 
-// take adds an event group to the answer so far and says what is in it.
+// take adds an event group to the answer so far and says what is in it. Content is what a node takes for it.
 func (n *runner) take(events abi.Frames) (start, stop, end bool) {
 	for {
 		before := events
@@ -166,6 +173,7 @@ func (n *runner) take(events abi.Frames) (start, stop, end bool) {
 			return start, stop, end
 		}
 		start, stop, end = start || f.Kind == abi.EventStart, stop || f.Kind == abi.EventBlockStop, end || f.Kind == abi.EventEnd
+		n.said = n.said || f.Kind == abi.EventDelta && len(f.Payload) > 0 || f.Kind == abi.EventBlockStart && f.Block == abi.BlockToolUse
 		if !n.side.History {
 			continue
 		}

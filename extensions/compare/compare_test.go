@@ -164,3 +164,17 @@ func TestQuotesKeepRules(t *testing.T) {
 		t.Errorf("%+v", g)
 	}
 }
+
+// TestEarlyIsTold: two answers to an event group that differ in nothing but the mark, which decides what a broken stream
+// costs, say so.
+func TestEarlyIsTold(t *testing.T) {
+	c := New(time.Unix(9, 0), false, 0)
+	plain, marked := frame(abi.StatusOK, abi.Written{Bytes: []byte("x")}.Append(nil)), frame(abi.StatusOK, abi.Written{Bytes: []byte("x")}.Append(nil))
+	abi.MarkEarly(marked, 0)
+	if !c.Add(Call{Op: abi.OpEvents, Old: plain, New: marked}) {
+		t.Fatal("no difference")
+	}
+	if d := c.Report().First[0]; d.Old.Status != "ok" || d.New.Status != "ok, early" {
+		t.Errorf("%+v", d)
+	}
+}

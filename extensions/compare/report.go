@@ -42,7 +42,7 @@ type Difference struct {
 
 // Answer is one side of a difference.
 type Answer struct {
-	Status  string   `json:"status" doc:"ok, error, decline, or fault and its cause."`
+	Status  string   `json:"status" doc:"ok, or ok, early where it says that nothing of the answer is written yet, error, decline, or fault and its cause."`
 	Bytes   int      `json:"bytes"`
 	Numbers []Number `json:"numbers,omitempty"` // of a charge, a quote or a decision
 	Lines   []Line   `json:"lines,omitempty"`   // of a charge
@@ -121,6 +121,10 @@ func answerOf(op abi.Op, frame []byte) Answer {
 		return a
 	}
 	switch op {
+	case abi.OpEvents:
+		if out.Early() {
+			a.Status = "ok, early"
+		}
 	case abi.OpCharge:
 		if c, err := abi.ParseCharge(out.Payload); err == nil {
 			a.Numbers = []Number{{"total_nano_usd", int64(c.Total)}, {"tier", int64(c.Tier)}}
