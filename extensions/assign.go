@@ -71,17 +71,23 @@ func (h *Host) remember(sl *slot, before, a *assignment, decided bool) {
 	}
 }
 
-// assume makes a slot's assignment what the state wants, as far as it is loaded. changed: a canary was wanted that cannot
-// be beside what serves, and the state is without it: another version of what ships has other routes, or the canary's
-// were not known when what serves changed. mu is held.
+// assume makes a slot's assignment what the state wants, as far as it is loaded. changed: a canary or a shadow was wanted that
+// cannot be beside what serves, and the state is without it: another version of what ships has other routes, or those of the
+// other one were not known when what serves changed. mu is held.
 func (h *Host) assume(sl *slot) (changed bool) {
 	if h.closed {
 		return false
 	}
 	w := h.state.Slots[sl.name]
-	if changed = h.otherRoutes(sl, w); changed {
-		h.sayOtherRoutes(sl, w.Canary)
-		w.Canary, w.CanaryPercent = "", 0
+	if h.otherRoutes(sl, w.Active, w.Canary) {
+		h.sayOtherRoutes(sl, canaryEnds, w.Canary)
+		w.Canary, w.CanaryPercent, changed = "", 0, true
+	}
+	if h.otherRoutes(sl, w.Active, w.Shadow) {
+		h.sayOtherRoutes(sl, shadowEnds, w.Shadow)
+		w.Shadow, w.ShadowPercent, changed = "", 0, true
+	}
+	if changed {
 		h.state.Slots[sl.name] = w
 	}
 	if w.Active == "" && sl.builtin != nil {

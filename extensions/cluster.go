@@ -104,11 +104,15 @@ func (s *state) clone() state {
 }
 
 // commit makes a the assignment of a slot, with what more changes of the state; decided is as in
-// remember. In a cluster it counts once it is kept, and what is not kept changes nothing. A
-// node alone has it in force whatever becomes of its file. changing and mu are held, as in save.
+// remember. A shadow ends where what serves then has other routes. In a cluster it counts once it is kept, and what is
+// not kept changes nothing. A node alone has it in force whatever becomes of its file. changing and mu are held, as in save.
 func (h *Host) commit(sl *slot, a assignment, decided bool, more func()) error {
 	a = a.apart()
 	was, before := h.state.clone(), sl.now.Load()
+	ended := a.shadow
+	if ended != nil && a.active != nil && fitsActive(sl, &a, ended.generation) != nil {
+		a.shadow = nil
+	}
 	h.remember(sl, before, &a, decided)
 	if more != nil {
 		more()
@@ -120,6 +124,9 @@ func (h *Host) commit(sl *slot, a assignment, decided bool, more func()) error {
 			h.spawn(s.stop)
 		}
 		return err
+	}
+	if ended != a.shadow {
+		h.sayOtherRoutes(sl, shadowEnds, ended.generation.digest)
 	}
 	h.assign(sl, a)
 	return err

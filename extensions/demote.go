@@ -35,7 +35,7 @@ func (h *Host) demoteIf(g *generation, reason string, still func(*assignment) bo
 	}
 	h.log.Error("module taken out of service", "slot", string(sl.name), "module", g.title(), "reason", reason)
 	if before.canary != g && before.canaryPercent > 0 && a.canaryPercent == 0 {
-		h.sayOtherRoutes(sl, h.wantedIn(sl).Canary)
+		h.sayOtherRoutes(sl, canaryEnds, h.wantedIn(sl).Canary)
 	}
 	err = h.commit(sl, a, false, func() {
 		if g.shipped && a.active == sl.builtin && !a.missing { // the next version that ships gets its chance
@@ -71,27 +71,32 @@ func (h *Host) instead(sl *slot, g *generation) (assignment, error) {
 	if a.active == before.active {
 		return a, nil
 	}
-	if h.otherRoutes(sl, wanted{Active: wantedOf(a.active), Canary: h.wantedIn(sl).Canary}) {
+	if h.otherRoutes(sl, wantedOf(a.active), h.wantedIn(sl).Canary) {
 		a.canary, a.canaryPercent = nil, 0
 	}
 	return a, h.fits(sl, &a)
 }
 
-// otherRoutes says whether the canary that is wanted in a slot, in memory or not, has other routes than what is
-// wanted to serve: it would be asked by an index of those. mu is held.
-func (h *Host) otherRoutes(sl *slot, w wanted) bool {
-	if w.Canary == "" || !sl.name.isRouted() {
+// otherRoutes says whether the canary or shadow that is wanted beside the active module of a slot, in memory or not, has
+// other routes than that: it would be asked by an index of those. mu is held.
+func (h *Host) otherRoutes(sl *slot, active, beside string) bool {
+	if beside == "" || !sl.name.isRouted() {
 		return false
 	}
-	active, err := h.manifestOf(sl, w.Active)
+	serves, err := h.manifestOf(sl, active)
 	if err != nil { // it does not come to serve either
 		return false
 	}
-	canary, err := h.manifestOf(sl, w.Canary)
-	return err == nil && !sameRoutes(&active, &canary)
+	other, err := h.manifestOf(sl, beside)
+	return err == nil && !sameRoutes(&serves, &other)
 }
 
-// sayOtherRoutes logs that a canary ends since otherRoutes is so of it. mu is held.
-func (h *Host) sayOtherRoutes(sl *slot, name string) {
-	h.log.Warn("a canary ends: what serves now has other routes", "slot", string(sl.name), "module", h.modules.titleOf(name))
+const (
+	canaryEnds = "a canary ends: what serves now has other routes"
+	shadowEnds = "a shadow ends: what serves now has other routes"
+)
+
+// sayOtherRoutes logs that a canary or a shadow ends since otherRoutes is so of it. mu is held.
+func (h *Host) sayOtherRoutes(sl *slot, what, name string) {
+	h.log.Warn(what, "slot", string(sl.name), "module", h.modules.titleOf(name))
 }

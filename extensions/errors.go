@@ -26,7 +26,7 @@ var (
 	// ErrPath means that a path of a module is that of one that serves.
 	ErrPath = errors.New("a path belongs to one active module: let the other one go first")
 	// ErrOtherRoutes means that a module cannot serve beside the active one.
-	ErrOtherRoutes = errors.New("a canary has the routes of the module that is active: activate it instead")
+	ErrOtherRoutes = errors.New("a canary or a shadow has the routes of the module that is active: activate it instead")
 	// ErrNotOff means that no module of the program goes by a name that is off by default.
 	ErrNotOff = errors.New("no module of the program that is off by default has this name")
 	// ErrNotEnabled means that a module does not serve, or that another does.

@@ -28,14 +28,25 @@ func sameRoutes(a, b *guest.Manifest) bool {
 	return a == b || reflect.DeepEqual(&a.Routing, &b.Routing)
 }
 
+// fitsActive is ErrOtherRoutes for a generation that cannot be asked what an assignment's active one is: a call names its
+// route by an index.
+func fitsActive(sl *slot, a *assignment, g *generation) error {
+	if sl.name.isRouted() && (a.active == nil || !sameRoutes(&a.active.manifest, &g.manifest)) {
+		return ErrOtherRoutes
+	}
+	return nil
+}
+
 // fits says whether the paths of an assignment's modules are free: the active one's
 // of other slots', and a canary has those of the active one. mu is held.
 func (h *Host) fits(sl *slot, a *assignment) error {
 	if !sl.name.isRouted() {
 		return nil
 	}
-	if a.canary != nil && (a.active == nil || !sameRoutes(&a.active.manifest, &a.canary.manifest)) {
-		return fmt.Errorf("the canary %s: %w", a.canary.manifest.Ref(), ErrOtherRoutes)
+	if a.canary != nil {
+		if err := fitsActive(sl, a, a.canary); err != nil {
+			return fmt.Errorf("the canary %s: %w", a.canary.manifest.Ref(), err)
+		}
 	}
 	if a.active == nil {
 		return nil

@@ -249,6 +249,9 @@ func TestRoutedCanary(t *testing.T) {
 	if _, err := h.Canary(first, 50); !errors.Is(err, ErrOtherRoutes) {
 		t.Errorf("a canary of nothing: %v", err)
 	}
+	if _, err := h.Shadow(first, 50); !errors.Is(err, ErrOtherRoutes) {
+		t.Errorf("a shadow of nothing: %v", err)
+	}
 	activate(t, h, routedGuest("one", "1", "/a").bytes(t))
 	if _, err := h.Canary(first, 50); err != nil {
 		t.Error(err)
@@ -263,8 +266,72 @@ func TestRoutedCanary(t *testing.T) {
 	} {
 		g := routedGuest("one", name, "/a")
 		change(&g.manifest)
-		if _, err := h.Canary(mustLoad(t, h, g.bytes(t)), 50); !errors.Is(err, ErrOtherRoutes) {
+		other := mustLoad(t, h, g.bytes(t))
+		if _, err := h.Canary(other, 50); !errors.Is(err, ErrOtherRoutes) {
 			t.Errorf("a canary with another %s: %v", name, err)
+		}
+		if _, err := h.Canary(first, 0); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := h.Shadow(other, 50); !errors.Is(err, ErrOtherRoutes) {
+			t.Errorf("a shadow with another %s: %v", name, err)
+		}
+	}
+}
+
+// TestShadowEndsWithItsRoutes: a shadow is asked by an index of the active module's routes too, so it ends as a canary does.
+func TestShadowEndsWithItsRoutes(t *testing.T) {
+	reversed := func(version string) []byte {
+		g := routedGuest("one", version, "/a")
+		slices.Reverse(g.manifest.Routes)
+		return g.bytes(t)
+	}
+	for _, way := range []string{"activated", "rolled back", "demoted", "denied", "denied at the start", "written before"} {
+		o := Options{Dir: t.TempDir()}
+		h, l := openTest(t, o)
+		first := activate(t, h, routedGuest("one", "1", "/a").bytes(t)).Digest
+		second := activate(t, h, reversed("2")).Digest
+		shadow := mustLoad(t, h, reversed("3"))
+		if _, err := h.Shadow(shadow, 100); err != nil {
+			t.Fatal(err)
+		}
+		var err error
+		switch way {
+		case "activated":
+			_, err = h.Activate(first)
+		case "rolled back":
+			_, err = h.Rollback("one")
+		case "denied":
+			o.Denied = denials(t, second)
+			h.Trust(nil, o.Denied)
+		case "denied at the start":
+			_ = h.Close()
+			o.Denied = denials(t, second)
+			h, l = openTest(t, o)
+		default:
+			h.demote(h.slot("one").now.Load().active, "it faults")
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		for start := range 2 {
+			if start > 0 {
+				if way == "written before" { // by an earlier version of the program
+					w := h.state.Slots["one"]
+					w.Shadow, w.ShadowPercent = shadow, 100
+					h.state.Slots["one"] = w
+					h.folder.saveOrSay(&h.state)
+				}
+				_ = h.Close()
+				h, _ = openTest(t, o)
+			}
+			a, w := h.slot("one").now.Load(), h.state.Slots["one"]
+			if a.active == nil || a.active.digest != first || a.shadow != nil || w.Shadow != "" || w.ShadowPercent != 0 {
+				t.Errorf("%s, start %d: %+v, the state wants %+v", way, start, a, w)
+			}
+		}
+		if !strings.Contains(l.String(), "a shadow ends: what serves now has other routes") {
+			t.Errorf("%s:\n%s", way, l)
 		}
 	}
 }

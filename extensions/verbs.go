@@ -51,7 +51,8 @@ func (h *Host) Canary(ref string, percent int) (Info, error) {
 }
 
 // Shadow repeats percent of a slot's calls on a module, whose answers are
-// compared and thrown away; 0 ends it. Beside a canary it is ErrBeside.
+// compared and thrown away; 0 ends it. Beside a canary it is ErrBeside, and beside a module
+// with other routes, whose calls it cannot be asked, ErrOtherRoutes.
 func (h *Host) Shadow(ref string, percent int) (Info, error) {
 	if percent < 0 || percent > 100 {
 		return Info{}, fmt.Errorf("a shadow of %d %%, want 0 to 100", percent)
@@ -67,6 +68,9 @@ func (h *Host) Shadow(ref string, percent int) (Info, error) {
 	return h.change(ref, false, func(sl *slot, a assignment, g *generation) (assignment, error) {
 		if h.wantedIn(sl).Canary != "" {
 			return a, fmt.Errorf("slot %s has a canary: %w", sl.name, ErrBeside)
+		}
+		if err := fitsActive(sl, &a, g); err != nil {
+			return a, fmt.Errorf("the shadow %s: %w", g.manifest.Ref(), err)
 		}
 		if a.active != g {
 			a.shadow = startShadow(g, percent, h.now(), h.onFault)
