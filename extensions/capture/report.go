@@ -133,7 +133,8 @@ func (c *Compare) pair(a, b *answer) (d Difference) {
 	case a.op == abi.OpEvents || a.op == abi.OpError && a.stream:
 		d.Text = vector.Apart("stream", a.frame, b.frame)
 		if a.free != b.free {
-			d.Text = strings.TrimPrefix(d.Text+fmt.Sprintf("\na stream that breaks was free for %d event groups, is for %d", a.free, b.free), "\n")
+			const paid = "\na stream that breaks was free for %d event groups, is for %d"
+			d.Text = strings.TrimPrefix(d.Text+fmt.Sprintf(paid, a.free, b.free), "\n")
 		}
 	case !bytes.Equal(a.frame, b.frame):
 		d.Text = vector.Difference(a.op, a.stream, a.frame, b.frame)

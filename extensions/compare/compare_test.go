@@ -1,6 +1,7 @@
 package compare
 
 import (
+	"bytes"
 	"fmt"
 	"math/rand/v2"
 	"strings"
@@ -169,7 +170,8 @@ func TestQuotesKeepRules(t *testing.T) {
 // costs, say so.
 func TestEarlyIsTold(t *testing.T) {
 	c := New(time.Unix(9, 0), false, 0)
-	plain, marked := frame(abi.StatusOK, abi.Written{Bytes: []byte("x")}.Append(nil)), frame(abi.StatusOK, abi.Written{Bytes: []byte("x")}.Append(nil))
+	plain := frame(abi.StatusOK, abi.Written{Bytes: []byte("x")}.Append(nil))
+	marked := bytes.Clone(plain)
 	abi.MarkEarly(marked, 0)
 	if !c.Add(Call{Op: abi.OpEvents, Old: plain, New: marked}) {
 		t.Fatal("no difference")
