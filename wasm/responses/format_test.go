@@ -109,3 +109,27 @@ func TestToolTwice(t *testing.T) {
 		}
 	}
 }
+
+// TestSearchesNameWhatTheyFound: each result names the tools of its own search, known before or not, between lists that no
+// result names, and what stands behind it stays whole.
+func TestSearchesNameWhatTheyFound(t *testing.T) {
+	found := func(id, tools string) string {
+		return `{"type":"tool_search_output","execution":"client","call_id":"` + id + `","tools":` + tools + `},`
+	}
+	f, g := `{"type":"function","name":"f"}`, `{"type":"custom","name":"g"}`
+	out, refusal := New().Request(abi.RequestInput{Body: []byte(`{"model":"m","input":[` +
+		found("a", "["+f+","+g+"]") + `{"type":"additional_tools","tools":[{"type":"function","name":"other"}]},` + found("b", "[]") +
+		found("c", "null") + found("d", "["+f+"]") + `{"role":"user","content":"the end"}]}`)})
+	if refusal != nil {
+		t.Fatal(refusal)
+	}
+	for _, want := range []string{
+		`"tool_use_id":"a","content":"Tools that can be called: f, g."}`, `"tool_use_id":"b","content":"No tools were found."}`,
+		`"tool_use_id":"c","content":"No tools were found."}`, `"tool_use_id":"d","content":"Tools that can be called: f."}`,
+		`"text":"the end"}]}],"model":"m"`,
+	} {
+		if !bytes.Contains(out.Body, []byte(want)) {
+			t.Errorf("%s is not in\n%s", want, out.Body)
+		}
+	}
+}
