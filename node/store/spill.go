@@ -130,9 +130,28 @@ func (s *Spill) open(size int64) error {
 		}
 		s.size = size
 	} else if !isTaken(s.file, size) {
-		s.sparse = allocate(s.file, size)
+		if s.sparse, err = s.fill(size); err != nil {
+			return err
+		}
 	}
 	return s.reset()
+}
+
+// fill takes the disk for a file without rows that has its size. Where sparse says why it could not, nothing of the disk stays
+// taken.
+func (s *Spill) fill(size int64) (sparse, err error) {
+	sparse = allocate(s.file, size)
+	if errors.Is(sparse, errors.ErrUnsupported) {
+		if err := writeZeros(s.file, size); err != nil {
+			sparse = err
+		} else if isTaken(s.file, size) {
+			return nil, nil
+		}
+	}
+	if sparse != nil {
+		err = cmp.Or(s.file.Truncate(0), s.file.Truncate(size))
+	}
+	return sparse, err
 }
 
 // resize makes a file without rows anew. Where the disk has no room for it, nothing of it stays: some file systems
