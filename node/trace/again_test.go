@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -181,5 +182,49 @@ func askedAgain(t *testing.T, answers []string, want []time.Duration, failed int
 	}
 	if !slices.Equal(waits, want) || tracer.counts.Failed.Load() != failed*batchMax {
 		t.Errorf("asked after %v, want %v; %d failed, want %d batches", waits, want, tracer.counts.Failed.Load(), failed)
+	}
+}
+
+// TestACollectorIsAskedAgainAtTheEnd: a tracer that is closed asks once more within the time that it has, before as after the wait for
+// that began, and what waits goes on its way then.
+func TestACollectorIsAskedAgainAtTheEnd(t *testing.T) {
+	for _, c := range []struct {
+		answer string // to the second request
+		closed bool   // while it is asked for, else a moment after it
+	}{
+		{broken, true}, {broken, false}, {"503 30", true}, {"503 30", false},
+	} {
+		t.Run(fmt.Sprint(c), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				tracer := New(Config{Endpoint: "http://collector", Timeout: time.Minute, Delay: time.Hour}, Node{}, slog.New(slog.DiscardHandler))
+				asked, refused := 0, make(chan struct{})
+				tracer.client.Transport = roundTrip(func() (*http.Response, error) {
+					if err := tracer.asking.Err(); err != nil {
+						return nil, err
+					}
+					if asked++; asked != 2 {
+						return &http.Response{StatusCode: 200, Body: http.NoBody}, nil
+					}
+					close(refused)
+					if c.closed {
+						<-tracer.stop
+						time.Sleep(time.Millisecond)
+					}
+					if c.answer == broken {
+						return nil, errors.New(broken)
+					}
+					return &http.Response{StatusCode: 503, Header: http.Header{"Retry-After": {"30"}}, Body: http.NoBody}, nil
+				})
+				for range 4 * batchMax {
+					tracer.Take(full())
+				}
+				<-refused
+				synctest.Wait()
+				_ = tracer.Close() // which the collector decides on
+				if sent := tracer.counts.Sent.Load(); sent != 4*batchMax || asked != 5 {
+					t.Errorf("%d traces were sent of %d, in %d requests", sent, 4*batchMax, asked)
+				}
+			})
+		})
 	}
 }

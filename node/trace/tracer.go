@@ -179,8 +179,12 @@ func (t *Tracer) Take(r *Record) {
 	}
 }
 
-// lastWait bounds what a node that stops waits for its collector.
-const lastWait = time.Second
+const (
+	// lastWait bounds what a node that stops waits for its collector.
+	lastWait = time.Second
+	// lastPause is the most of lastWait in which nothing is asked of a collector, whatever that said: later there is nobody to ask.
+	lastPause = lastWait / 4
+)
 
 // Close sends what waits, if the collector takes it soon, and ends the tracer. It is called once.
 func (t *Tracer) Close() error {
@@ -262,8 +266,8 @@ func (t *Tracer) send(batch []*Record) {
 	}
 }
 
-// pause lets the time pass in which nothing is asked of the collector: records wait in the queue meanwhile. It is false where
-// there was none, or where the tracer gives up.
+// pause lets the time pass in which nothing is asked of the collector, of which there is little when the tracer is closed: records wait
+// in the queue meanwhile. It is false where there was none, or where the tracer gives up.
 func (t *Tracer) pause() bool {
 	wait := time.Until(t.until)
 	if wait <= 0 {
@@ -271,10 +275,15 @@ func (t *Tracer) pause() bool {
 	}
 	select {
 	case <-time.After(wait):
-		return true
-	case <-t.asking.Done():
-		return false
+	case <-t.stop:
+		select {
+		case <-time.After(min(time.Until(t.until), lastPause)):
+		case <-t.asking.Done():
+			return false
+		}
 	}
+	t.until = time.Time{}
+	return true
 }
 
 // pack encodes a batch. What it returns is valid until the next call.
