@@ -11,6 +11,10 @@ import (
 	"strings"
 	"testing"
 
+	"corenode/bench/fake"
+	"corenode/engine/upstream"
+	flavor "corenode/engine/upstream/wire"
+	"corenode/node/config"
 	"corenode/node/trace"
 	"corenode/node/trace/tracetest"
 )
@@ -141,7 +145,13 @@ func TestErrorsAreTraced(t *testing.T) {
 	t.Setenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", c.URL)
 	t.Setenv("OTEL_BSP_SCHEDULE_DELAY", "20")
 	t.Setenv("OTEL_TRACES_SAMPLER", "always_off")
-	n, base, key := startNode(t, withElsewhere)
+	fails := startFake(t, flavor.VLLM, func(int, []byte) fake.Script { return fake.Script{Fault: fake.Broken500} })
+	n, base, key := startNode(t, func(cfg *config.Config) {
+		withElsewhere(cfg)
+		failing := cfg.Models["elsewhere"]
+		failing.Upstream.URLs = []string{fails.URL}
+		cfg.Models["failing"] = failing
+	})
 	for body, want := range map[string]int{`{"model":"core-1.1-mini","max_tokens":8,"messages":[{"role":"user","content":"hi"}]}`: 200, `{`: 400} {
 		if status := traced(t, base, key, "/v1/messages", body); status != want {
 			t.Errorf("%s: status %d", body, status)
@@ -158,4 +168,19 @@ func TestErrorsAreTraced(t *testing.T) {
 	waitFor(t, "the count of one trace", func() bool { // which rises behind the collector's answer
 		return strings.Contains(scraped(t, n), `corenode_traces_total{result="sent"} 1`+"\n")
 	})
+	waitFor(t, "the server that fails", func() bool {
+		for _, m := range n.catalog.upstreams {
+			if slices.ContainsFunc(m.Replicas(), func(r upstream.Replica) bool { return r.Ready }) {
+				return true
+			}
+		}
+		return false
+	})
+	body := `{"model":"failing","stream":true,"max_tokens":8,"messages":[{"role":"user","content":"hi"}]}`
+	if status := traced(t, base, key, "/v1/messages", body); status < 500 {
+		t.Errorf("of a model whose server fails: status %d", status)
+	}
+	if one := spanNamed(t, c, "upstream attempt 1", spokenOf(t, n)); !one.Failed {
+		t.Errorf("%+v", one)
+	}
 }

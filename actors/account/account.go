@@ -253,6 +253,23 @@ type Settled struct {
 	Attempted []engine.Attempt
 }
 
+// Refused is the cause of a refusal for which modules or servers elsewhere were asked first, of a request whose trace records that.
+type Refused struct {
+	Settled Settled // has what was asked, and nothing else
+	Err     error   // why it is refused; may be nil
+}
+
+// Error is that of the cause: what was asked is for the trace.
+func (r *Refused) Error() string {
+	if r.Err == nil {
+		return "the cause is not told"
+	}
+	return r.Err.Error()
+}
+
+// Unwrap returns the cause.
+func (r *Refused) Unwrap() error { return r.Err }
+
 // Kept says whether the ledger never refuses the row: settlements and refunds.
 func (e Entry) Kept() bool { return e.Kind == Settlement || e.Refund }
 

@@ -1,12 +1,50 @@
 package tree
 
 import (
+	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"corenode/actors/account"
+	"corenode/engine"
 	"corenode/wasm/abi"
 )
+
+// TestRefusalsSayWhatWasAsked: what modules took before a refusal is told with it, and which servers were asked, of a request whose
+// trace records it.
+func TestRefusalsSayWhatWasAsked(t *testing.T) {
+	inBubble(t, Config{}, func(t *testing.T, w *world) {
+		a := w.set(plain, 1000)
+		w.policy.takes = 3 * time.Millisecond
+		deny := abi.Decision{Verdict: abi.Deny, Kind: abi.RateLimited, Msg: "no"}
+		for _, decision := range []*abi.Decision{&deny, {}} { // the limiter refuses what the policy lets through
+			w.policy.decision.Store(decision)
+			for _, record := range []bool{true, false} {
+				c := w.call(a, "one", 1000, 1000, true)
+				c.Request.Trace.Record = record
+				_, err := w.play(c)
+				refused, ok := errors.AsType[*account.Refused](err)
+				if ok != record || ok && (refused.Settled.Verdict != w.policy.takes || refused.Settled.Billing == "") {
+					t.Errorf("%v, with what was asked: %+v", err, refused)
+				}
+			}
+		}
+		w.policy.decision.Store(nil)
+		r := &request{call: w.call(a, "one", 1, 1, true), quoteTook: time.Millisecond}
+		r.call.Request.Trace.Record = true
+		cause := errors.New("all failed")
+		err := r.asked(&abi.Error{Kind: abi.Overloaded, Err: &engine.Tried{Attempts: []engine.Attempt{{Replica: "a"}}, Err: cause}})
+		refused, ok := errors.AsType[*account.Refused](err)
+		if !ok || len(refused.Settled.Attempted) != 1 || refused.Settled.Quote != time.Millisecond || !errors.Is(err, cause) ||
+			refused.Error() != cause.Error() {
+			t.Errorf("%+v", refused)
+		}
+		if err := r.asked(&abi.Error{Kind: abi.Overloaded}); err.Kind != abi.Overloaded || err.Err.Error() == "" {
+			t.Errorf("without a cause: %+v", err)
+		}
+	})
+}
 
 // TestPolicy: what the operator's policy says is done, and what it is told is true.
 func TestPolicy(t *testing.T) {

@@ -364,12 +364,14 @@ type fakePolicy struct {
 	decision atomic.Pointer[abi.Decision]
 	asked    atomic.Pointer[abi.AdmissionInput]
 	needs    []extensions.Need // set before requests come
+	takes    time.Duration     // as needs
 }
 
 func (p *fakePolicy) Deciding() bool { return p.decision.Load() != nil }
 
 func (p *fakePolicy) Decide(_ string, in abi.AdmissionInput) (extensions.Decision, error) {
 	p.asked.Store(&in)
+	time.Sleep(p.takes)
 	d := extensions.Decision{Decision: *p.decision.Load(), Needs: p.needs}
 	if d.Msg == "fail" {
 		return d, &abi.Error{Kind: abi.Overloaded, Msg: "the policy failed", RetryAfter: time.Second}

@@ -26,7 +26,7 @@ func (t *Tree) generatePeer(c account.Call) (*Stream, *abi.Error) {
 		return nil, err
 	}
 	if answer := t.await(r); answer.err != nil {
-		return nil, answer.err
+		return nil, r.asked(answer.err)
 	}
 	r.hold.told <- nil // there is no money to hold
 	return &Stream{r: r}, nil

@@ -236,15 +236,15 @@ func (t *Tree) Generate(c account.Call) (*Stream, account.Limits, error) {
 		}
 	}
 	if err != nil {
-		return nil, t.Limits(c.Account, c.Key), t.refuse(err)
+		return nil, t.Limits(c.Account, c.Key), t.refuse(r.asked(err))
 	}
 	answer := t.admit(r)
 	if answer.err != nil {
-		return nil, t.limitsOr(answer.limits, c.Account, c.Key), t.refuse(answer.err)
+		return nil, t.limitsOr(answer.limits, c.Account, c.Key), t.refuse(r.asked(answer.err))
 	}
 	if err := r.sendHold(); err != nil {
 		r.cancel()
-		return nil, answer.limits, t.refuse(err)
+		return nil, answer.limits, t.refuse(r.asked(err))
 	}
 	return &Stream{r: r}, answer.limits, nil
 }
@@ -282,10 +282,10 @@ func (r *request) setQuote() *abi.Error {
 	began := time.Now()
 	quote, err := r.t.quote(r.ask.RequestID, abi.QuoteInput{Input: r.ask.Prompt, OutputMax: r.ask.OutputMax, At: r.beganAt().Unix(),
 		Model: r.call.Request.Model, Account: r.call.Account.ID})
+	r.quoteTook = time.Since(began)
 	if err != nil {
 		return abi.AsError(fmt.Errorf("quote: %w", err))
 	}
-	r.quoteTook = time.Since(began)
 	r.quote, r.billing = quote, quote.Module()
 	b := quote.Bounds()
 	r.ask.Upper, r.ask.Minimum, r.ask.Takes = b.Upper, b.Minimum, b.Takes
@@ -391,6 +391,21 @@ func (t *Tree) await(r *request) reply {
 func (t *Tree) refuse(err *abi.Error) error {
 	t.counters.refused(err.Kind)
 	return err
+}
+
+// asked is a refusal of the request that carries what modules took for it and which servers were asked, if that is recorded. Other
+// requests may have the same err. A request of a model that is not served is nil.
+func (r *request) asked(err *abi.Error) *abi.Error {
+	if r == nil || !r.call.Request.Trace.Record {
+		return err
+	}
+	refusal := *err
+	asked := account.Settled{Billing: r.billing, Quote: r.quoteTook, Verdict: r.verdictTook}
+	if tried, ok := errors.AsType[*engine.Tried](err); ok {
+		asked.Attempted = tried.Attempts
+	}
+	refusal.Err = &account.Refused{Settled: asked, Err: err.Err}
+	return &refusal
 }
 
 // Enter admits a request that generates nothing: it takes a permit until release

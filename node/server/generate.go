@@ -1,6 +1,7 @@
 package server
 
 import (
+	"errors"
 	"time"
 
 	"corenode/actors/account"
@@ -30,6 +31,9 @@ func (x *exchange) generate() {
 	stream, limits, err := x.s.deps.Backend.Generate(call)
 	x.setLimits(limits)
 	if err != nil {
+		if refused, ok := errors.AsType[*account.Refused](err); ok {
+			x.settled = refused.Settled
+		}
 		x.fail(abi.AsError(err))
 		return
 	}

@@ -100,7 +100,7 @@ func (r *Record) CallIn(c Call) {
 		c.phase = inSettle
 	case r.Prepared.IsZero() || c.Began.Before(r.Prepared):
 		c.phase = inPrepare
-	case !c.Began.After(r.Prepared.Add(r.Admission)):
+	case !r.Admitted || !c.Began.After(r.Prepared.Add(r.Admission)):
 		c.phase = inAdmission
 	default:
 		c.phase = inRequest

@@ -222,6 +222,17 @@ func TestSpansOfAShortRequest(t *testing.T) {
 	if got := names(r); !slices.Equal(got, []string{"POST /v1/messages", "prepare", "admission"}) {
 		t.Errorf("refused in admission: %v", got)
 	}
+	r.CallIn(Call{Name: "quote", Began: r.Prepared, Took: time.Millisecond})
+	r.CallIn(Call{Name: "admit", Began: r.Prepared.Add(time.Millisecond), Took: time.Millisecond})
+	spans := spansOf(nil, r, place{})
+	for _, s := range spans[3:] {
+		if s.parent != spans[2].id {
+			t.Errorf("%s is a part of %x, want admission", s.name, s.parent)
+		}
+	}
+	if len(spans) != 5 {
+		t.Errorf("refused by what was asked: %v", names(r))
+	}
 }
 
 // TestFromEnv: the standard variables, those for traces before those for all signals.
