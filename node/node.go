@@ -66,7 +66,7 @@ type node struct {
 	closers       []func() // what close does, in reverse
 
 	drainOnce  sync.Once
-	drainUntil atomic.Int64 // Unix milliseconds; 0 before stop
+	drainUntil atomic.Pointer[time.Time] // nil before stop
 	drainAsked chan struct{}
 	stopped    chan struct{} // closed by stop
 	failed     chan error    // what ends the node; has room for every sender
@@ -406,7 +406,8 @@ func (n *node) Draining() bool { return n.server.Draining() }
 
 // stop drains and closes.
 func (n *node) stop() error {
-	n.drainUntil.Store(time.Now().Add(n.cfg.Limits.DrainTimeout).UnixMilli())
+	until := time.Now().Add(n.cfg.Limits.DrainTimeout)
+	n.drainUntil.Store(&until)
 	ctx, cancel := context.WithTimeout(context.Background(), n.cfg.Limits.DrainTimeout)
 	defer cancel()
 	if n.database != nil {

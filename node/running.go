@@ -33,10 +33,10 @@ func (l live) Logs(q admin.LogQuery) admin.LogPage {
 func (l live) DrainState() admin.DrainState {
 	s := admin.DrainState{Draining: l.n.drainBegun(), Requests: len(l.n.tree.Live()), Rows: l.n.tree.Ledger().Waiting,
 		TimeoutMS: l.n.cfg.Limits.DrainTimeout.Milliseconds()}
-	if until := l.n.drainUntil.Load(); until == 0 && s.Draining {
+	if until := l.n.drainUntil.Load(); until == nil && s.Draining {
 		s.LeftMS = s.TimeoutMS // it is about to begin
-	} else if until != 0 {
-		s.LeftMS = max(0, time.Until(time.UnixMilli(until)).Milliseconds())
+	} else if until != nil {
+		s.LeftMS = max(0, time.Until(*until).Milliseconds())
 	}
 	return s
 }

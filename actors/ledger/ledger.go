@@ -208,7 +208,8 @@ type Log struct {
 	waiting                 atomic.Int64
 	behind                  atomic.Int64 // rows in the spill journal
 	commits, rows, failures atomic.Uint64
-	busy, begun             atomic.Int64 // nanoseconds in commits that ended; when the one that runs began, 0 without one
+	busy                    atomic.Int64              // nanoseconds in commits that ended
+	begun                   atomic.Pointer[time.Time] // when the one that runs began; nil without one
 }
 
 // Stats are the counters of a Log.
@@ -238,8 +239,8 @@ func NewLog(cfg Config, store Store) *Log {
 func (l *Log) Stats() Stats {
 	s := Stats{Commits: l.commits.Load(), Rows: l.rows.Load(), Failures: l.failures.Load(), Waiting: l.waiting.Load(),
 		Spilled: l.behind.Load(), Busy: time.Duration(l.busy.Load())}
-	if begun := l.begun.Load(); begun != 0 {
-		s.Under = max(0, time.Since(time.Unix(0, begun)))
+	if begun := l.begun.Load(); begun != nil {
+		s.Under = time.Since(*begun)
 	}
 	return s
 }
@@ -352,9 +353,9 @@ func (a *ledger) next(self *system.Ref) {
 // runCommit commits a batch and reports.
 func (l *Log) runCommit(self *system.Ref, batch []item, seq uint64) {
 	began := time.Now()
-	l.begun.Store(began.UnixNano())
+	l.begun.Store(&began)
 	m := l.commit(batch, seq)
-	l.begun.Store(0)
+	l.begun.Store(nil)
 	l.busy.Add(int64(time.Since(began)))
 	if err := self.Tell(m); err != nil {
 		m.Refuse(err)

@@ -58,7 +58,7 @@ func (r *request) look() LiveRequest {
 
 func (r *request) phaseOf(p engine.Progress) string {
 	switch {
-	case r.doneAt.Load() != 0:
+	case r.doneAt.Load() != nil:
 		return PhaseSettlement
 	case r.phase.Load() == waiting:
 		return PhaseAdmission
@@ -79,7 +79,7 @@ func (r *request) phaseOf(p engine.Progress) string {
 // error instead of an answer. It is false when no request of that id runs.
 func (t *Tree) CancelRequest(id string) bool {
 	r := t.requests.find(id)
-	if r == nil || r.ask.Free || r.doneAt.Load() != 0 {
+	if r == nil || r.ask.Free || r.doneAt.Load() != nil {
 		return false
 	}
 	r.stopped.Store(true)

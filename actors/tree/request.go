@@ -68,19 +68,19 @@ type request struct {
 	admitted    time.Time
 	endedAt     time.Time
 	result      engine.Result
-	done        chan struct{} // closed when the job has ended
-	doneAt      atomic.Int64  // when, in Unix nanoseconds; 0 before
-	canceled    atomic.Bool   // by the client or the tree
-	givenUp     atomic.Bool   // by its owner: no answer leaves but what has left
-	stopped     atomic.Bool   // by an operator
+	done        chan struct{}             // closed when the job has ended
+	doneAt      atomic.Pointer[time.Time] // when; nil before
+	canceled    atomic.Bool               // by the client or the tree
+	givenUp     atomic.Bool               // by its owner: no answer leaves but what has left
+	stopped     atomic.Bool               // by an operator
 
 	hold       hold
 	shown      atomic.Bool // content of its answer has left
 	checkpoint atomic.Pointer[abi.Usage]
 
 	settling  atomic.Bool
-	awaitedAt atomic.Int64  // when its owner began to wait for the settlement, in Unix nanoseconds; 0 before
-	settledCh chan struct{} // closed when settled and settleErr are known
+	awaitedAt atomic.Pointer[time.Time] // when its owner began to wait for the settlement; nil before
+	settledCh chan struct{}             // closed when settled and settleErr are known
 	settled   account.Settled
 	settleErr error
 	bill      bill
@@ -250,7 +250,7 @@ func (r *request) finished(result engine.Result) {
 		r.keep(batcher.Pin{Handle: result.Handle, Incarnation: r.incarnation})
 	}
 	r.endedAt = time.Now()
-	r.doneAt.Store(r.endedAt.UnixNano())
+	r.doneAt.Store(&r.endedAt)
 	close(r.done)
 	if r.canceled.Load() || r.phase.Load() != accepted {
 		r.selfSettle()
@@ -273,7 +273,7 @@ func (r *request) cancel() {
 	r.canceled.Store(true)
 	r.job.Cancel()
 	r.model.unit.Wake()
-	if r.doneAt.Load() != 0 {
+	if r.doneAt.Load() != nil {
 		r.selfSettle()
 	}
 }

@@ -162,14 +162,14 @@ func sweepActionOf(r *request, now time.Time, wait, grace time.Duration) sweepAc
 			return takePermit
 		}
 		return nothing
-	case awaited != 0:
-		if now.Sub(time.Unix(0, awaited)) > wait && !r.left.Load() {
+	case awaited != nil:
+		if now.Sub(*awaited) > wait && !r.left.Load() {
 			return leaveNow
 		}
 		return nothing
-	case done != 0 && now.Sub(time.Unix(0, done)) > grace:
+	case done != nil && now.Sub(*done) > grace:
 		return settleNow
-	case done != 0:
+	case done != nil:
 		return nothing
 	case now.After(r.expires):
 		return cancelNow

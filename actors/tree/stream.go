@@ -53,7 +53,8 @@ func (s *Stream) Settle() <-chan struct{} {
 	select {
 	case <-r.settledCh: // the usual case needs no clock
 	default:
-		r.awaitedAt.CompareAndSwap(0, time.Now().UnixNano())
+		now := time.Now()
+		r.awaitedAt.CompareAndSwap(nil, &now)
 	}
 	return r.settledCh
 }

@@ -543,7 +543,7 @@ func (t *Tree) endRequests() {
 			}
 		}
 		for _, r := range t.requests.all() {
-			if r.doneAt.Load() != 0 {
+			if r.doneAt.Load() != nil {
 				r.selfSettle()
 			}
 		}
