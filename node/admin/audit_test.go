@@ -208,6 +208,7 @@ func TestAuditOfModulesHasTheirDigest(t *testing.T) {
 		{func() error { _, err := c.ActivateModule("disc"); return err }, "disc " + discount.Digest},
 		{func() error { _, err := c.ActivateModule(discount.Digest); return err }, discount.Digest},
 		{func() error { _, err := c.Rollback("billing"); return err }, "billing " + discount.Digest},
+		{func() error { return c.RemoveModule("disc") }, "disc " + discount.Digest},
 	} {
 		log.Reset()
 		if err := v.do(); err != nil {

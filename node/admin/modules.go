@@ -121,7 +121,7 @@ func withModules(h handler) handler {
 			return nil, errNoModules
 		}
 		answer, err := do(a, c)
-		if m, ok := answer.(extensions.Info); ok && err == nil {
+		if m, ok := answer.(extensions.Info); ok {
 			c.about.module = m.Digest
 		}
 		return answer, err
@@ -198,7 +198,15 @@ func compareModule(a *API, c call, asked Older) (capture.Report, error) {
 }
 
 func removeModule(a *API, c call) (struct{}, error) {
-	return struct{}{}, a.modulesOf(c).Remove(c.target)
+	m, err := a.modules.Module(c.target)
+	if err != nil {
+		return struct{}{}, err
+	}
+	if err := a.modulesOf(c).Remove(c.target); err != nil {
+		return struct{}{}, err
+	}
+	c.about.module = m.Digest
+	return struct{}{}, nil
 }
 
 // replayCharge runs the module that made a charge on the input it had: of a request its last rating.

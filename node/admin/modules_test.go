@@ -218,7 +218,7 @@ func TestModuleVerbs(t *testing.T) {
 	want := []string{`load w s {"a":1}`, `reconfigure w  {"a":2}`, "activate sha256:aabbcc", "enable verses", "disable verses",
 		"canary discount@1.0.0 10", "shadow discount@1.0.0 100", "report discount@1.0.0",
 		"rollback billing", "show discount@1.0.0", fmt.Sprintf("capture chat of %q for 1m30s", owner.ID),
-		`compare discount@2.0.0 with "discount@1.0.0"`, "forget chat", "remove aabbcc"}
+		`compare discount@2.0.0 with "discount@1.0.0"`, "forget chat", "show aabbcc", "remove aabbcc"}
 	if fmt.Sprint(modules.told) != fmt.Sprint(want) {
 		t.Errorf("told %q, want %q", modules.told, want)
 	}
