@@ -100,6 +100,10 @@ func (s *Server) unreadForbidden(ctx *fasthttp.RequestCtx, kind abi.Kind) bool {
 	if s.forbidden(ctx, path, who) {
 		return true
 	}
+	if path == "/drain" && ctx.IsPost() {
+		s.Audit(who, fasthttp.MethodPost, path, familyMessages.statusOf(kind))
+		return false
+	}
 	if s.deps.Admin == nil {
 		return false
 	}
