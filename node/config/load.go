@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 )
@@ -70,7 +71,7 @@ func LoadOrigins(from Sources) (*Config, Origins, error) {
 // Reread is LoadOrigins for a node that runs by what came from running. A pipe is not read again: its text is gone, or
 // who opens it waits for somebody to write. A file that was cut to nothing is not taken for one that asks for the defaults.
 func Reread(from Sources, running Origins) (*Config, Origins, error) {
-	if info, err := os.Stat(from.File); err == nil && info.Mode()&fs.ModeNamedPipe != 0 {
+	if isPipe(from.File) {
 		return nil, Origins{}, Problem{Source: from.File,
 			Text: "the configuration is a pipe, which is read at a start only: start the node anew, or name a file"}
 	}
@@ -80,6 +81,11 @@ func Reread(from Sources, running Origins) (*Config, Origins, error) {
 			"write it again, or start the node anew for the defaults"}
 	}
 	return c, origins, err
+}
+
+func isPipe(file string) bool {
+	info, err := os.Stat(file)
+	return err == nil && info.Mode()&fs.ModeNamedPipe != 0
 }
 
 // text is that of the file.
@@ -110,9 +116,16 @@ type Partial struct {
 	origins  Origins
 }
 
-// LoadPartial is Load of what may not be valid. It takes a file that is not there for an unreadable one.
+// LoadPartial is Load of what may not be valid. It takes a file that is not there for an unreadable one, and so a pipe with a name: who
+// opens that waits for somebody to write, or takes what is written for a node. One without a name was opened for who looks.
 func LoadPartial(from Sources) Partial {
-	text, err := from.text()
+	var text []byte
+	var err error
+	if named, notNamed := filepath.EvalSymlinks(from.File); isPipe(from.File) && notNamed == nil {
+		err = Problem{Source: named, Text: "the configuration is a named pipe, which is read at a start only: name a file"}
+	} else {
+		text, err = from.text()
+	}
 	c, origins, problems := build(text, from)
 	if err != nil {
 		problems = append([]Problem{{Text: err.Error()}}, problems...)

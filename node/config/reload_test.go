@@ -113,6 +113,14 @@ func TestRereadOfWhatIsGone(t *testing.T) {
 			t.Errorf("from %s again: %+v, %v", from.File, c, err)
 		}
 	}
+	named.Environment = []string{"CORENODE_LISTEN=127.0.0.1:8"}
+	p := LoadPartial(named) // which nobody writes to either
+	if err := p.Err(); err == nil || !strings.Contains(err.Error(), "a named pipe") || !p.Known("listen") || p.Known("data_dir") {
+		t.Errorf("of what a node runs by: %v", err)
+	}
+	if p := LoadPartial(pipe); p.Err() != nil {
+		t.Errorf("of a pipe of the command's own: %v", p.Err())
+	}
 	link := Sources{File: filepath.Join(dir, "corenode.yaml"), Environment: []string{"CORENODE_LISTEN=127.0.0.1:8"}}
 	turn := func(text string) { // as a volume of Kubernetes does
 		t.Helper()
