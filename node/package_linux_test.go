@@ -65,7 +65,8 @@ func installsAndRuns(t *testing.T, deb string, by []string) {
 	runsAndStops(t, append(by, installed), filepath.Join(root, "etc/corenode/corenode.yaml"))
 	packedAgain(t, deb, installed)
 	upgrades(t, root, deb, installed)
-	command(t, "dpkg", "--root="+root, "--log=", "--purge", strings.TrimSpace(command(t, "dpkg-query", "--admindir="+filepath.Join(root, "var/lib/dpkg"), "-W", "-f", "${binary:Package}")))
+	name := command(t, "dpkg-query", "--admindir="+filepath.Join(root, "var/lib/dpkg"), "-W", "-f", "${binary:Package}")
+	command(t, "dpkg", "--root="+root, "--log=", "--purge", strings.TrimSpace(name))
 	if left, _ := filepath.Glob(filepath.Join(root, "*", "*", "corenode*")); len(left) > 0 {
 		t.Errorf("left behind: %v", left)
 	}
@@ -207,7 +208,8 @@ func TestContainerfile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{`(?m)^FROM scratch$`, `(?m)^USER [1-9]\d*:[1-9]\d*$`, `(?m)^HEALTHCHECK .*CMD \["/corenode", "health", "--live"\]$`,
+	for _, want := range []string{`(?m)^FROM scratch$`, `(?m)^USER [1-9]\d*:[1-9]\d*$`,
+		`(?m)^HEALTHCHECK .*CMD \["/corenode", "health", "--live"\]$`,
 		`(?m)^ENTRYPOINT \["/corenode"\]$`, `(?m)^CMD \["serve"\]$`} {
 		if !regexp.MustCompile(want).Match(text) {
 			t.Errorf("the Containerfile has no line %s", want)

@@ -25,7 +25,8 @@ func TestTheClockIsSetBeforeASweep(t *testing.T) {
 			r.awaitedAt.Store(&at)
 		}
 		now := at.Add(c.passed)
-		wall := (*int64)(unsafe.Pointer(&now)) // its first field: above 30 bits of nanoseconds the seconds, where it has a monotonic reading
+		// Its first field: above 30 bits of nanoseconds the seconds, where it has a monotonic reading.
+		wall := (*int64)(unsafe.Pointer(&now))
 		*wall += c.seconds << 30
 		if now.Unix() != at.Add(c.passed).Unix()+c.seconds {
 			t.Fatalf("it is %v of %v", now, at)

@@ -196,7 +196,8 @@ func TestACollectorIsAskedAgainAtTheEnd(t *testing.T) {
 	} {
 		t.Run(fmt.Sprint(c), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				tracer := New(Config{Endpoint: "http://collector", Timeout: time.Minute, Delay: time.Hour}, Node{}, slog.New(slog.DiscardHandler))
+				cfg := Config{Endpoint: "http://collector", Timeout: time.Minute, Delay: time.Hour}
+				tracer := New(cfg, Node{}, slog.New(slog.DiscardHandler))
 				asked, refused := 0, make(chan struct{})
 				tracer.client.Transport = roundTrip(func() (*http.Response, error) {
 					if err := tracer.asking.Err(); err != nil {
