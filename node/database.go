@@ -66,7 +66,7 @@ func (n *node) openDatabase() error {
 	if err != nil {
 		return err
 	}
-	n.narrow("store.password_file", n.cfg.Store.PasswordFile)
+	n.sayOpenToGroup("store.password_file", n.cfg.Store.PasswordFile)
 	password := postgres.PasswordOf("store.password_file", n.cfg.Store.PasswordFile)
 	s, err := postgres.Open(postgres.Config{URL: n.cfg.Store.URL, Password: password, Node: id, Lease: n.lease})
 	if err != nil {

@@ -357,14 +357,14 @@ func (n *node) announce() (withdraw func(), err error) {
 
 // readToken reads the node's own token from its file.
 func (n *node) readToken(file string) (string, error) {
-	n.narrow("admin.token_file", file)
+	n.sayOpenToGroup("admin.token_file", file)
 	return admin.ReadToken(file)
 }
 
-// narrow makes a secret's file private again that a volume has opened to its group.
-func (n *node) narrow(key, file string) {
-	if store.Narrow(file) {
-		n.log.Warn("the file of a secret was open to its group, and is private again", "key", key, "file", file)
+// sayOpenToGroup tells of a secret's file that a volume has opened to its group, before it is read.
+func (n *node) sayOpenToGroup(key, file string) {
+	if store.IsOpenToGroup(file) {
+		n.log.Warn("the file of a secret was open to its group, and becomes private again", "key", key, "file", file)
 	}
 }
 
