@@ -49,7 +49,6 @@ type exchange struct {
 
 	registered bool // counted in Server.requests
 	rests      bool // its place in the gate is the account's alone
-	admitted   bool // by the backend, however it ended
 	streamed   bool // the answer's stream has the exchange now and ends it
 
 	result
@@ -89,6 +88,7 @@ type timing struct {
 	begun    time.Time
 	arrived  time.Time // the last byte of the request was read; TTFT counts from it
 	prepared time.Time // the backend was asked to admit it
+	admitted time.Time // it did, however that ended
 	// settleBegan and settleEnded are when its answer had ended, and when its charge was durable.
 	settleBegan, settleEnded time.Time
 	ttft                     time.Duration

@@ -37,7 +37,7 @@ func (x *exchange) generate() {
 		x.fail(abi.AsError(err))
 		return
 	}
-	x.admitted = true
+	x.admitted = time.Now()
 	if x.stream {
 		x.beginStream(stream, prepared.Model)
 		return

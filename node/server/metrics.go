@@ -126,7 +126,7 @@ func (m *metrics) observe(x *exchange, total time.Duration) {
 	m.total.Update(total.Seconds())
 	if admitted {
 		m.spent(x)
-	} else if x.failed && !x.admitted && x.route != routeReady { // a probe asks for no work
+	} else if x.failed && x.admitted.IsZero() && x.route != routeReady { // a probe asks for no work
 		m.refusals[x.kind].Inc()
 	}
 	if x.failed && x.kind == abi.Canceled {

@@ -129,7 +129,7 @@ func setRetryHeaders(h *fasthttp.ResponseHeader, e *abi.Error) {
 // nothing of it. nginx looks at no other header of an answer before it gives that to the client. The
 // place is fixed: whoever else asks chooses nothing.
 func (x *exchange) passOn(e *abi.Error) {
-	if x.admitted || e.Kind != abi.Overloaded || errors.Is(e, account.ErrOperator) {
+	if !x.admitted.IsZero() || e.Kind != abi.Overloaded || errors.Is(e, account.ErrOperator) {
 		return
 	}
 	if string(x.ctx.Request.Header.Peek(refusalHeader)) == refusalRedirect {

@@ -53,7 +53,7 @@ func (x *exchange) endTrace(now time.Time) (id string) {
 		return ""
 	}
 	ours := x.failed && (x.status >= 500 || x.kind == abi.Internal || x.kind == abi.Timeout || x.kind == abi.Overloaded)
-	why := t.Keep(&x.trace, now.Sub(x.begun), ours, x.settled.Reason != "")
+	why := t.Keep(&x.trace, now.Sub(x.begun), ours, !x.admitted.IsZero())
 	if why == "" {
 		return ""
 	}
@@ -66,13 +66,16 @@ func (x *exchange) traced(now time.Time, why string, ours bool) *trace.Record {
 	s, u := &x.settled, &x.settled.Usage
 	r := &trace.Record{
 		Context: x.trace, Kept: why, Method: x.method, Route: x.pattern(), Status: x.status,
-		Began: x.begun, Ended: now, Arrived: x.arrived, Prepared: x.prepared, Admitted: s.Reason != "",
+		Began: x.begun, Ended: now, Arrived: x.arrived, Prepared: x.prepared, Admitted: !x.admitted.IsZero(),
 		Done: s.Done, Admission: s.Admission, Hold: s.Hold, Queue: s.Queue, Prefill: s.Prefill, Decode: s.Decode,
 		SettleBegan: x.settleBegan, SettleEnded: x.settleEnded, TTFT: x.ttft,
 		RequestID: x.id, AccountID: x.who.Account.ID, KeyID: x.who.KeyID, Model: x.modelName, Asked: x.shownModel(x.modelName),
 		MaxTokens: x.outputMax, Stream: x.stream,
 		Finish: x.finish.String(), Ours: ours, Conversation: s.Session, ChargeNano: int64(s.Charge),
 		Usage: trace.Usage{Input: u.Input(), CacheRead: u.CacheRead, CacheWrite: u.CacheWrite, Output: u.Output, Reasoning: u.Reasoning},
+	}
+	if r.Admitted && s.Reason == "" { // what came of it is not known
+		r.Admission = x.admitted.Sub(x.prepared)
 	}
 	if x.failed {
 		r.Failure = x.kind.String()

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"corenode/actors/account"
 	"corenode/node/trace"
 	"corenode/node/trace/tracetest"
 	"corenode/wasm/abi"
@@ -109,5 +110,22 @@ func TestTraceOfALongModelName(t *testing.T) {
 	asked, _ := root.Attributes["gen_ai.request.model"].(string)
 	if asked != "core-1.1" {
 		t.Errorf("the trace has %d bytes of the name: %.200q", len(asked), asked)
+	}
+}
+
+// TestTraceWithoutAnOutcome: a request whose step hangs was admitted, and its admission ended then.
+func TestTraceWithoutAnOutcome(t *testing.T) {
+	at := time.Now()
+	x := &exchange{who: &Identity{Account: &account.Account{}}, timing: timing{begun: at, arrived: at, prepared: at.Add(time.Second)}}
+	if r := x.traced(at.Add(time.Hour), trace.KeptForError, true); r.Admitted || r.Admission != 0 {
+		t.Errorf("refused: %+v", r)
+	}
+	x.admitted = at.Add(3 * time.Second)
+	if r := x.traced(at.Add(time.Hour), trace.KeptForError, true); !r.Admitted || r.Admission != 2*time.Second || !r.Done.IsZero() {
+		t.Errorf("hung: %+v", r)
+	}
+	x.settled = account.Settled{Reason: account.Finished, Admission: time.Second}
+	if r := x.traced(at.Add(time.Hour), trace.KeptForError, true); !r.Admitted || r.Admission != time.Second {
+		t.Errorf("finished: %+v", r)
 	}
 }

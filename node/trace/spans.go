@@ -179,7 +179,7 @@ func (b *builder) root(at place) {
 		all.text(responseModel, r.Model)
 		all.number(requestMaxTokens, int64(r.MaxTokens))
 	}
-	if r.Admitted {
+	if !r.Done.IsZero() {
 		all = append(all, number(inputTokens, r.Usage.Input), number(outputTokens, r.Usage.Output),
 			number(cacheReadTokens, r.Usage.CacheRead), number(ourCharge, r.ChargeNano))
 		all.number(cacheCreateTokens, r.Usage.CacheWrite)

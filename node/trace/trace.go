@@ -107,7 +107,7 @@ type Record struct {
 	// the other and end at Done; Hold is beside them. A server elsewhere may be asked before Admission ends.
 	Done                                    time.Time
 	Admission, Hold, Queue, Prefill, Decode time.Duration
-	Admitted                                bool
+	Admitted                                bool // where its end is not known, Done is zero
 	SettleBegan, SettleEnded                time.Time
 	TTFT                                    time.Duration
 

@@ -233,6 +233,14 @@ func TestSpansOfAShortRequest(t *testing.T) {
 	if len(spans) != 5 {
 		t.Errorf("refused by what was asked: %v", names(r))
 	}
+	r = &Record{Method: "POST", Route: "/v1/messages", Began: at, Arrived: at, Prepared: at.Add(time.Millisecond), Admitted: true,
+		Admission: 2 * time.Millisecond, Ended: at.Add(time.Hour)}
+	r.CallIn(Call{Name: "events", Began: at.Add(time.Minute), Took: time.Second})
+	spans = spansOf(nil, r, place{})
+	want := []string{"POST /v1/messages", "prepare", "admission", "module events"}
+	if got := names(r); !slices.Equal(got, want) || spans[3].parent != spans[0].id || spans[2].ended != at.Add(3*time.Millisecond) {
+		t.Errorf("admitted, and what came of it is not known: %v, %+v", got, spans)
+	}
 }
 
 // TestFromEnv: the standard variables, those for traces before those for all signals.
