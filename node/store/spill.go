@@ -141,17 +141,25 @@ func (s *Spill) open(size int64) error {
 // taken.
 func (s *Spill) fill(size int64) (sparse, err error) {
 	sparse = allocate(s.file, size)
-	if errors.Is(sparse, errors.ErrUnsupported) {
-		if err := writeZeros(s.file, size); err != nil {
-			sparse = err
-		} else if isTaken(s.file, size) {
-			return nil, nil
-		}
+	if errors.Is(sparse, errors.ErrUnsupported) && s.takesZeros(size) {
+		return nil, nil
 	}
 	if sparse != nil {
 		err = cmp.Or(s.file.Truncate(0), s.file.Truncate(size))
 	}
 	return sparse, err
+}
+
+// takesZeros writes zeros into a file without rows, and says whether they take its disk. Where a few do not, as on a file
+// system that compresses, it leaves it at that.
+func (s *Spill) takesZeros(size int64) bool {
+	const few = 1 << 20
+	for _, n := range []int64{min(few, size), size} {
+		if writeZeros(s.file, n) != nil || !isTaken(s.file, n) {
+			return false
+		}
+	}
+	return true
 }
 
 // resize makes a file without rows anew. Where the disk has no room for it, nothing of it stays: some file systems
