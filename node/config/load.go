@@ -88,6 +88,12 @@ func isPipe(file string) bool {
 	return err == nil && info.Mode()&fs.ModeNamedPipe != 0
 }
 
+// isDescriptor says whether a path is that of a file which this process was started with.
+func isDescriptor(file string) bool {
+	folder := filepath.Dir(file)
+	return file == "/dev/stdin" || folder == "/dev/fd" || folder == "/proc/self/fd"
+}
+
 // text is that of the file.
 func (s Sources) text() ([]byte, error) {
 	if s.File == "" {
@@ -121,8 +127,8 @@ type Partial struct {
 func LoadPartial(from Sources) Partial {
 	var text []byte
 	var err error
-	if named, notNamed := filepath.EvalSymlinks(from.File); isPipe(from.File) && notNamed == nil {
-		err = Problem{Source: named, Text: "the configuration is a named pipe, which is read at a start only: name a file"}
+	if isPipe(from.File) && !isDescriptor(from.File) {
+		err = Problem{Source: from.File, Text: "the configuration is a named pipe, which is read at a start only: name a file"}
 	} else {
 		text, err = from.text()
 	}
