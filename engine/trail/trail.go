@@ -30,14 +30,14 @@ type Trail struct {
 	States   []int
 	Branch   int // tokens whose pages were found, where a snapshot was missing; 0 without
 	Matched  time.Time
-	computed atomic.Int64 // when the whole prompt was; Unix nanoseconds, 0 before
+	computed atomic.Pointer[time.Time] // when the whole prompt was; nil before
 	// hashes has one hash for each full page of the prompt, chained, and one for what is behind the
 	// last of them.
 	hashes []uint32
 }
 
 // Computed says that the whole prompt is computed now.
-func (t *Trail) Computed(now time.Time) { t.computed.CompareAndSwap(0, now.UnixNano()) }
+func (t *Trail) Computed(now time.Time) { t.computed.CompareAndSwap(nil, &now) }
 
 // trailBytes is about what a trail takes beside its texts and hashes.
 const trailBytes = 256
@@ -189,7 +189,7 @@ func (v Verdict) limit() Limit {
 		return LimitReloaded
 	case b.Cached >= v.Shareable:
 		return LimitNone
-	case computed == 0 || computed > b.Matched.UnixNano():
+	case computed == nil || computed.After(b.Matched):
 		return LimitEarly
 	case b.Recurrent && (b.Branch > b.Cached || b.Cached >= v.deepest()):
 		return LimitSnapshot

@@ -45,7 +45,7 @@ func TestCompare(t *testing.T) {
 		{"models", prompt(70, 0), prompt(70, 0), func(_, b *Trail) { b.Model = "n" }, -1, LimitModel, 0, 0, "different models"},
 		{"accounts", prompt(70, 0), prompt(70, 0), func(_, b *Trail) { b.Partition = "bob" }, -1, LimitAccount, 70, 64, "accounts"},
 		{"reloaded", prompt(70, 0), prompt(70, 0), func(_, b *Trail) { b.Loaded++ }, -1, LimitReloaded, 70, 64, "restarted"},
-		{"too early", prompt(70, 0), prompt(70, 0), func(a, _ *Trail) { a.computed.Store(0) }, -1, LimitEarly, 70, 64, "before"},
+		{"too early", prompt(70, 0), prompt(70, 0), func(a, _ *Trail) { a.computed.Store(nil) }, -1, LimitEarly, 70, 64, "before"},
 		{"no state", prompt(70, 0), prompt(70, 0), func(_, b *Trail) { b.Recurrent, b.Branch, b.Cached = true, 64, 32 }, -1, LimitSnapshot,
 			70, 64, "deepest"},
 		{"no state was kept", prompt(70, 0), prompt(70, 0), kept(48), -1, LimitSnapshot, 70, 64, "after token 48"},

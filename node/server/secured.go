@@ -42,7 +42,7 @@ type failures struct {
 	log        *slog.Logger
 	listen     string
 	count      atomic.Int64
-	complained atomic.Int64 // when, in Unix nanoseconds
+	complained atomic.Pointer[time.Time] // when; nil before the first time
 }
 
 // add counts a connection, and says to the log why it ended if nothing was said for some time. A client that
@@ -53,7 +53,7 @@ func (f *failures) add(err error, now time.Time) {
 		return
 	}
 	count, last := f.count.Add(1), f.complained.Load()
-	if now.Sub(time.Unix(0, last)) > complainEvery && f.complained.CompareAndSwap(last, now.UnixNano()) {
+	if (last == nil || now.Sub(*last) > complainEvery) && f.complained.CompareAndSwap(last, &now) {
 		f.log.Info("a connection over TLS failed before its first request", "listen", f.listen, "error", cutCause(err.Error()),
 			"failed", count)
 	}

@@ -134,8 +134,8 @@ const (
 // forgetNodes removes nodes that are gone for long and have nothing open. One that comes back all the same registers as a new one,
 // with the prices that were kept for it; a process that was cut off for so long with a higher fence than it had.
 func (s *Store) forgetNodes() error {
-	last, now := s.forgot.Load(), time.Now().UnixNano()
-	if last != 0 && now-last < int64(forgetEvery) || !s.forgot.CompareAndSwap(last, now) {
+	last, now := s.forgot.Load(), time.Now()
+	if last != nil && now.Sub(*last) < forgetEvery || !s.forgot.CompareAndSwap(last, &now) {
 		return nil
 	}
 	return s.transaction(again, func(ctx context.Context, tx pgx.Tx) error {

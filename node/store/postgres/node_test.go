@@ -200,7 +200,8 @@ func TestNodesOutForLongAreForgotten(t *testing.T) {
 	}
 	storetest.MustAppend(t, lives, storetest.Settlement(a, "r", -5))
 	want("before it looks again", "holds", "lately", "lives")
-	lives.forgot.Store(time.Now().Add(-forgetEvery).UnixNano())
+	long := time.Now().Add(-forgetEvery)
+	lives.forgot.Store(&long)
 	want("when nothing is open", "lately", "lives")
 	before := out.fence.Load()
 	if err := renew(t, out); !errors.Is(err, store.ErrFenced) {

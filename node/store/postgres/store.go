@@ -68,8 +68,8 @@ type Store struct {
 	lease time.Duration
 	fence atomic.Int64     // the number of this node's last Register, 0 before the first
 	now   func() time.Time // replaced by tests only
-	// forgot is when nodes were last forgotten that are gone for long, in nanoseconds after 1970; 0 is never.
-	forgot atomic.Int64
+	// forgot is when nodes were last forgotten that are gone for long; nil is never.
+	forgot atomic.Pointer[time.Time]
 	// clock stands for the database's clock, in tests only; nil = the database's.
 	clock func() time.Time
 	// reading is of all reads, and ended by endReads: Close waits for none.
