@@ -48,7 +48,8 @@ func endsAlone(root, groups string) bool {
 	for line := range strings.Lines(groups) {
 		group, ok := strings.CutPrefix(strings.TrimSpace(line), "0::")
 		for ok {
-			if text, err := os.ReadFile(filepath.Join(root, group, "memory.oom.group")); err == nil && strings.TrimSpace(string(text)) == "1" {
+			text, err := os.ReadFile(filepath.Join(root, group, "memory.oom.group"))
+			if err == nil && strings.TrimSpace(string(text)) == "1" {
 				return false
 			}
 			ok, group = group != "/" && group != ".", filepath.Dir(group)
