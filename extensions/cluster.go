@@ -153,6 +153,7 @@ func (h *Host) Number() int64 {
 func (h *Host) Bring(wasm, signature, config []byte) error {
 	info, err := h.load(h.closing, file{wasm: wasm, signature: signature, config: config, loaded: true, brought: true}, false)
 	if err != nil {
+		h.insist(digestOf(wasm), err)
 		return err
 	}
 	h.lock()
@@ -182,10 +183,12 @@ func (h *Host) Follow(number int64, text []byte) error {
 	if !h.unremoved(number, &next) {
 		return nil
 	}
-	for _, digest := range h.toBring(&next) {
-		if _, err := h.open(digest, true); err != nil && !errors.Is(err, ErrClosed) {
+	for digest := range h.toBring(&next) {
+		_, err := h.open(digest, true)
+		if err != nil && !errors.Is(err, ErrClosed) {
 			h.log.Error("a module that the cluster wants does not load", "module", digest, "err", err)
 		}
+		h.insist(digest, err)
 	}
 	h.lock()
 	defer h.unlock()
@@ -213,34 +216,6 @@ func (h *Host) unremoved(number int64, next *state) bool {
 		m.removed = m.removed && slices.Contains(next.Removed, digest)
 	}
 	return number > h.number
-}
-
-// toBring are the modules that a state wants and that are not in memory.
-func (h *Host) toBring(next *state) (digests []string) {
-	h.lock()
-	defer h.unlock()
-	for name, w := range next.Slots {
-		for _, role := range []string{w.Active, w.Canary, w.Shadow, w.Previous} {
-			if role == wantShipped {
-				role = h.offered(name)
-			}
-			if m := h.modules[role]; strings.HasPrefix(role, digestPrefix) && (m == nil || m.generation == nil) {
-				digests = append(digests, role)
-			}
-		}
-	}
-	slices.Sort(digests)
-	return slices.Compact(digests)
-}
-
-// offered is the digest of the module of a slot that ships and is off by default; "" without one.
-func (h *Host) offered(name Slot) string {
-	for _, s := range h.ships {
-		if s.off && s.slot == name {
-			return s.digest
-		}
-	}
-	return ""
 }
 
 // slotsOf are the slots that two states say something else of, or that wait for a module, or for which one has come. mu is held.

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"corenode/extensions/guest"
@@ -40,10 +41,12 @@ func TestMain(m *testing.M) {
 		_, err = os.Stdout.WriteString("too baroque")
 	case as == "hangs":
 		time.Sleep(time.Hour)
-	case as == "is killed":
+	case as == "is killed", as == "is killed at first" && isFirst(f.Name()):
 		if err = signalItself(os.Kill); err == nil {
 			time.Sleep(time.Hour)
 		}
+	case as == "is killed at first":
+		err = guest.CompileModule(os.Stdin, os.Args[len(os.Args)-1], os.Stdout)
 	case as == "fails":
 		err = errors.New("out of order")
 	}
@@ -52,6 +55,12 @@ func TestMain(m *testing.M) {
 		os.Exit(1)
 	}
 	os.Exit(0)
+}
+
+// isFirst says whether only one process has added itself to a file.
+func isFirst(file string) bool {
+	text, err := os.ReadFile(file)
+	return err == nil && len(strings.Fields(string(text))) == 1
 }
 
 // signalItself sends a signal to this process.
@@ -152,6 +161,110 @@ func TestCompilerKilled(t *testing.T) {
 	}
 	if left, _ := os.ReadDir(cache); len(left) > 0 || strings.Contains(l.String(), "compiles modules itself") {
 		t.Errorf("it was compiled: %v\n%s", left, l)
+	}
+}
+
+// TestCompilesAgain: what should serve and did not come, since memory was short for a moment, comes by itself.
+func TestCompilesAgain(t *testing.T) {
+	wasm := newGuest(SlotAdmission, "1").bytes(t)
+	chat := newGuest(SlotChat, "1").bytes(t)
+	ships := append(testShipped(), shippedModule{slot: SlotChat, name: "other", digest: digestOf(chat), nativeAs: "builtin:other",
+		native: nativeChat("native"), wasm: func() ([]byte, error) { return chat, nil }})
+	for _, how := range []struct {
+		name   string
+		absent func(t *testing.T, o Options) (h *Host, digest string)
+	}{
+		{"at a start", func(t *testing.T, o Options) (*Host, string) {
+			h, _ := openTest(t, Options{Dir: o.Dir, CacheDir: t.TempDir()})
+			digest := activate(t, h, wasm).Digest
+			_ = h.Close()
+			h, _ = openTest(t, o)
+			return h, digest
+		}},
+		{"which ships", func(t *testing.T, o Options) (*Host, string) {
+			o.AllowUnsigned = true
+			h, _ := openWith(t, o, ships)
+			return h, digestOf(chat)
+		}},
+		{"of a cluster", func(t *testing.T, o Options) (*Host, string) {
+			r := &row{}
+			a := r.join(t, t.TempDir())
+			o.Keep = r.keep
+			b, _ := openTest(t, o)
+			digest := activate(t, a, wasm).Digest
+			if err := b.Note(digest, wasm, nil, nil); err != nil {
+				t.Fatal(err)
+			}
+			r.follow(t, b)
+			return b, digest
+		}},
+		{"of a cluster, and brought", func(t *testing.T, o Options) (*Host, string) {
+			r := &row{}
+			activate(t, r.join(t, t.TempDir()), wasm)
+			o.Keep, o.State, o.Number = r.keep, r.text, r.number
+			h, _ := openTest(t, o)
+			if err := h.Note(digestOf(wasm), wasm, nil, nil); err != nil {
+				t.Fatal(err)
+			}
+			if err := h.Bring(wasm, nil, nil); !errors.Is(err, guest.ErrKilled) {
+				t.Fatal(err)
+			}
+			return h, digestOf(wasm)
+		}},
+	} {
+		t.Run(how.name, func(t *testing.T) {
+			command, started := compilers(t, "is killed at first")
+			synctest.Test(t, func(t *testing.T) {
+				h, digest := how.absent(t, Options{Dir: t.TempDir(), CacheDir: t.TempDir(), CompileCommand: command})
+				if got := stateOf(t, h, digest); got == StateActive || len(started()) != 1 {
+					t.Fatalf("%s, processes %d", got, started())
+				}
+				for began := time.Now(); stateOf(t, h, digest) != StateActive; time.Sleep(time.Second) {
+					if time.Since(began) > time.Hour {
+						t.Fatal("it does not come")
+					}
+				}
+				if len(started()) != 2 || h.Missing(SlotAdmission) || h.Absent() != "" {
+					t.Errorf("processes %d, absent %q", started(), h.Absent())
+				}
+			})
+		})
+	}
+}
+
+// TestCompilesAgainWithPauses: memory that stays short is not asked for all the time, and a host that closes or a module that is not
+// wanted any more ends it.
+func TestCompilesAgainWithPauses(t *testing.T) {
+	wasm := newGuest(SlotAdmission, "1").bytes(t)
+	for _, how := range []struct {
+		name string
+		end  func(h *Host) error
+	}{
+		{"the host closes", (*Host).Close},
+		{"an operator decides", func(h *Host) error { _, err := h.Rollback(SlotAdmission); return err }},
+	} {
+		t.Run(how.name, func(t *testing.T) {
+			command, started := compilers(t, "is killed")
+			synctest.Test(t, func(t *testing.T) {
+				o := Options{Dir: t.TempDir(), CacheDir: t.TempDir()}
+				h, _ := openTest(t, o)
+				activate(t, h, wasm)
+				_ = h.Close()
+				o.CacheDir, o.CompileCommand = t.TempDir(), command
+				h, _ = openTest(t, o)
+				time.Sleep(time.Hour)
+				n := len(started())
+				if n < 10 || n > 20 {
+					t.Errorf("processes %d", started())
+				}
+				if err := how.end(h); err != nil {
+					t.Fatal(err)
+				}
+				if time.Sleep(time.Hour); len(started()) != n {
+					t.Errorf("processes %d, want the %d before", started(), n)
+				}
+			})
+		})
 	}
 }
 

@@ -37,8 +37,9 @@ type Host struct {
 	mu         sync.Mutex
 	modules    registry
 	state      state
-	number     int64 // of the state, as Options.Keep counts
-	numbers    int   // of the last generation
+	number     int64           // of the state, as Options.Keep counts
+	numbers    int             // of the last generation
+	insisting  map[string]bool // digests of modules that are compiled again where it was killed
 	closed     bool
 	background sync.WaitGroup
 }

@@ -28,7 +28,8 @@ func open(o Options, shipped []shippedModule) (*Host, error) {
 	o.CPUShare = cmp.Or(o.CPUShare, CPUShareDefault)
 	o.CanaryFactor = cmp.Or(o.CanaryFactor, CanaryFactorDefault)
 	o.CanaryCallsMin = cmp.Or(o.CanaryCallsMin, CanaryCallsMinDefault)
-	h := &Host{builder: builder{options: o, log: o.Log, now: o.Now, ships: shipped}, ready: make(chan struct{}), modules: registry{}}
+	h := &Host{builder: builder{options: o, log: o.Log, now: o.Now, ships: shipped}, ready: make(chan struct{}), modules: registry{},
+		insisting: map[string]bool{}}
 	h.SetPrices(o.Prices)
 	if h.log == nil {
 		h.log = slog.Default()

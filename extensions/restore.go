@@ -3,7 +3,6 @@ package extensions
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"io/fs"
 	"maps"
 	"os"
@@ -181,8 +180,7 @@ func (h *Host) restore(shipped []shippedModule) {
 	h.readManifests(func(string) bool { return true })
 }
 
-// restoreShipped loads a shipped module. It takes over unless an operator
-// chose something else for its slot.
+// restoreShipped makes a shipped module known, and loads it.
 func (h *Host) restoreShipped(s shippedModule) {
 	h.building.Lock()
 	defer h.building.Unlock()
@@ -202,60 +200,14 @@ func (h *Host) restoreShipped(s shippedModule) {
 	if m.failed != "" { // it was taken out of service; an operator may activate it
 		return
 	}
-	g, err := h.open(s.digest, true)
-	if errors.Is(err, ErrClosed) {
-		return
-	}
-	if err != nil {
-		h.log.Error("a shipped module does not load, its native build serves if it has one", "module", s.name, "err", err)
-		return
-	}
-	if s.slot == SlotBilling && h.folder.dir != "" {
-		h.folder.keepShipped(g.digest, s.wasm)
-	}
-	h.lock()
-	defer h.unlock()
-	if h.assume(h.slot(s.slot)) {
-		h.saveOrSay()
-	}
+	_ = h.bringShipped(s) // it was said
 }
 
-// restoreOne loads a module that served before. One that no longer passes is
-// reported as failed, and what ships serves in its place. In the place of a
-// denied one comes what was there before it.
+// restoreOne loads a module that served before.
 func (h *Host) restoreOne(sl *slot, digest string) {
 	h.building.Lock()
 	defer h.building.Unlock()
-	g, err := h.open(digest, true)
-	for errors.Is(err, ErrDenied) {
-		h.lock()
-		if h.withdraw(nil) {
-			h.saveOrSay()
-		}
-		active := h.state.Slots[sl.name].Active
-		waits := strings.HasPrefix(active, digestPrefix) && h.modules.isUsable(active) && h.modules[active].generation == nil
-		h.unlock()
-		if !waits {
-			return
-		}
-		digest = active
-		g, err = h.open(digest, true)
-	}
-	if errors.Is(err, ErrClosed) {
-		return
-	}
-	if err == nil && slotOf(&g.manifest) != sl.name {
-		err = fmt.Errorf("the module is for slot %s", slotOf(&g.manifest))
-	}
-	if err != nil {
-		h.log.Error("a module that served before does not load", "slot", string(sl.name), "module", digest, "err", err)
-		return
-	}
-	h.lock()
-	defer h.unlock()
-	if h.assume(sl) {
-		h.saveOrSay()
-	}
+	_ = h.bring(sl, digest) // it was said
 }
 
 // readManifests learns the names of the modules that are only on disk, of those that it is for: what ships takes long to come,

@@ -21,6 +21,9 @@ import (
 // few hundredths of one.
 const compileTimeMax = 5 * time.Minute
 
+// ErrKilled is the cause of a refusal where somebody killed the process that compiled the module: a moment later it may pass.
+var ErrKilled = errors.New("the process that compiled it was killed, as the system does where memory is short")
+
 // Compiler compiles modules outside of this process, which then compiles itself
 // what it does not find in the cache.
 type Compiler struct {
@@ -54,7 +57,7 @@ func (c *Compiler) compile(ctx context.Context, metered []byte, dir string) (int
 		return false, ctx.Err()
 	case wasKilled(err):
 		return false, Refused("compile", "give the node, or its control group, more memory, and load it again",
-			"the process that compiled it was killed, as the system does where memory is short: %w", err)
+			"%w: %w", ErrKilled, err)
 	case err != nil:
 		c.Failed(err)
 	case refusal != "":

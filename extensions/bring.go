@@ -1,0 +1,144 @@
+package extensions
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"corenode/extensions/guest"
+)
+
+// toBring are the modules that a state wants and that are not in memory, each with its slot.
+func (h *Host) toBring(next *state) map[string]*slot {
+	h.lock()
+	defer h.unlock()
+	all := map[string]*slot{}
+	for name, w := range next.Slots {
+		for _, role := range []string{w.Active, w.Canary, w.Shadow, w.Previous} {
+			if role == wantShipped {
+				role = h.offered(name)
+			}
+			if m := h.modules[role]; strings.HasPrefix(role, digestPrefix) && (m == nil || m.generation == nil) {
+				all[role] = h.slot(name)
+			}
+		}
+	}
+	return all
+}
+
+// offered is the digest of the module of a slot that ships and is off by default; "" without one.
+func (h *Host) offered(name Slot) string {
+	for _, s := range h.ships {
+		if s.off && s.slot == name {
+			return s.digest
+		}
+	}
+	return ""
+}
+
+// bring loads a module that should serve in a slot. One that does not pass is reported as failed, and what ships serves in its
+// place. In the place of a denied one comes what was there before it. building is held.
+func (h *Host) bring(sl *slot, digest string) error {
+	g, err := h.open(digest, true)
+	h.insist(digest, err)
+	if errors.Is(err, ErrDenied) {
+		h.lock()
+		if h.withdraw(nil) {
+			h.saveOrSay()
+		}
+		active := h.state.Slots[sl.name].Active
+		waits := strings.HasPrefix(active, digestPrefix) && h.modules.isUsable(active) && h.modules[active].generation == nil
+		h.unlock()
+		if !waits {
+			return err
+		}
+		return h.bring(sl, active)
+	}
+	if errors.Is(err, ErrClosed) {
+		return err
+	}
+	if err == nil && slotOf(&g.manifest) != sl.name {
+		err = fmt.Errorf("the module is for slot %s", slotOf(&g.manifest))
+	}
+	if err != nil {
+		h.log.Error("a module that served before does not load", "slot", string(sl.name), "module", digest, "err", err)
+		return err
+	}
+	h.lock()
+	defer h.unlock()
+	if h.assume(sl) {
+		h.saveOrSay()
+	}
+	return nil
+}
+
+// bringShipped loads a shipped module, which takes over unless an operator chose something else for its slot. building is held.
+func (h *Host) bringShipped(s shippedModule) error {
+	g, err := h.open(s.digest, true)
+	h.insist(s.digest, err)
+	if errors.Is(err, ErrClosed) {
+		return err
+	}
+	if err != nil {
+		h.log.Error("a shipped module does not load, its native build serves if it has one", "module", s.name, "err", err)
+		return err
+	}
+	if s.slot == SlotBilling && h.folder.dir != "" {
+		h.folder.keepShipped(g.digest, s.wasm)
+	}
+	h.lock()
+	defer h.unlock()
+	if h.assume(h.slot(s.slot)) {
+		h.saveOrSay()
+	}
+	return nil
+}
+
+// againFirst and againMax bound the pause before a module whose compiling was killed is compiled again.
+const againFirst, againMax = 5 * time.Second, 5 * time.Minute
+
+// insist brings a module again, after pauses that grow, where err says that the process that compiled it was killed: until that is
+// no longer so, nothing wants the module, or the host closes. Nobody is there to ask for it, as where an operator loads one.
+func (h *Host) insist(digest string, err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if !errors.Is(err, guest.ErrKilled) || h.insisting[digest] {
+		return
+	}
+	h.insisting[digest] = true
+	h.spawn(func() {
+		for pause := againFirst; ; pause = min(2*pause, againMax) {
+			h.log.Warn("a module whose compiling was killed is compiled again", "module", digest, "in", pause.String())
+			select {
+			case <-time.After(pause):
+			case <-h.closing.Done():
+				return
+			}
+			if !h.again(digest) {
+				return
+			}
+		}
+	})
+}
+
+// again brings a module once more, and says whether compiling it was killed once more. building is held until insisting says that it
+// was not: who finds that later insists anew.
+func (h *Host) again(digest string) (killed bool) {
+	h.building.Lock()
+	defer h.building.Unlock()
+	var err error
+	if i := slices.IndexFunc(h.ships, func(s shippedModule) bool { return s.digest == digest && !s.off }); i >= 0 {
+		err = h.bringShipped(h.ships[i])
+	} else if sl := h.toBring(&h.state)[digest]; sl != nil {
+		err = h.bring(sl, digest)
+	}
+	if errors.Is(err, guest.ErrKilled) {
+		return true
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	delete(h.insisting, digest)
+	return false
+}
