@@ -38,7 +38,7 @@ func (e *Engine) Prepare(account string, q *messages.Request) (*Request, error) 
 	if err != nil {
 		return nil, err
 	}
-	most, err := OutputMax(e.info, len(prompt), q.MaxTokens)
+	most, err := OutputMax(e.info, len(prompt), q.MaxTokens, q.RoomTokens)
 	if err != nil {
 		return nil, err
 	}
@@ -79,12 +79,15 @@ func (e *Engine) Prepare(account string, q *messages.Request) (*Request, error) 
 const outputDefault = abi.NonStreamingMax
 
 // OutputMax is the most tokens of a model's answer to a prompt: what was asked for,
-// which must fit, or with 0 up to outputDefault of what fits. The error is an *abi.Error.
-func OutputMax(info Info, prompt, asked int) (int, error) {
+// which must fit, or with 0 up to outputDefault of what fits. An answer that is to have room for more than fits is refused as
+// a prompt that does not fit: it is the prompt that has to be shorter. The error is an *abi.Error.
+func OutputMax(info Info, prompt, asked, room int) (int, error) {
 	window := info.ContextLength
 	switch {
 	case prompt > window:
 		return 0, tooLong("", prompt, window)
+	case room > window-prompt:
+		return 0, tooLong("with room for the answer ", prompt+room, window)
 	case asked == 0 && prompt < window:
 		return min(outputDefault, info.OutputMax, window-prompt), nil
 	case prompt+max(1, asked) > window:
@@ -152,7 +155,7 @@ func (e *Engine) exceeds(q *messages.Request, most int) bool {
 	return false
 }
 
-// tooLong refuses a prompt that is over the context window alone: "" or "more than " tokens.
+// tooLong refuses a prompt that is over the context window; more stands in front of the number of tokens.
 // Coding agents find this failure by these very words, and then shorten the conversation.
 func tooLong(more string, tokens, window int) error {
 	return invalid("messages", abi.Detail{Reason: abi.ReasonPrompt, Value: int64(tokens), Bound: int64(window)}, fmt.Sprintf(

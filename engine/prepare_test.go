@@ -161,6 +161,38 @@ func maxTokensBody(max, question string) string {
 	return `{"model":"m",` + max + `"messages":[{"role":"user","content":"` + question + `"}]}`
 }
 
+// TestRoomForAnAnswer: an answer that is worth nothing below a length is refused before anything is computed where the window leaves
+// less, and only a translator asks for that.
+func TestRoomForAnAnswer(t *testing.T) {
+	o := options(Instant)
+	o.Info.ContextLength, o.Info.OutputMax = 1000, 10
+	e, _ := open2(t, o)
+	left := 1000 - len(ask(t, e, maxTokensBody(`"max_tokens":1,`, "dog")).Prompt)
+	for _, c := range []struct {
+		room  int
+		parse func([]byte) (*messages.Request, error)
+		more  string
+		fits  bool
+	}{
+		{0, messages.ParseTranslated, ``, true},
+		{left, messages.ParseTranslated, ``, true},
+		{left + 1, messages.ParseTranslated, ``, false},
+		{left + 1, messages.Parse, `"max_tokens":9,`, true},
+		{left + 1, messages.ParseTranslatedCount, ``, false},
+	} {
+		q, err := c.parse([]byte(maxTokensBody(fmt.Sprintf(`%s"room_tokens":%d,`, c.more, c.room), "dog")))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err = e.Prepare("acct", q); (err == nil) != c.fits || err != nil && abi.AsError(err).Reason != abi.ReasonPrompt {
+			t.Errorf("room for %d where %d are left: %v", c.room, left, err)
+		}
+	}
+	if _, err := messages.ParseTranslated([]byte(maxTokensBody(`"room_tokens":-1,`, "dog"))); err == nil {
+		t.Error("room for less than nothing")
+	}
+}
+
 // TestPromptThatFillsTheWindow has all sizes around it.
 func TestPromptThatFillsTheWindow(t *testing.T) {
 	e, _ := open2(t, options(Instant))

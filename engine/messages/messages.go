@@ -54,6 +54,8 @@ type Request struct {
 	// StreamArray: the answer that streams is one JSON array, element by element. Only
 	// translators can ask for it.
 	StreamArray bool
+	// RoomTokens: an answer of fewer is worth nothing, so the window must have room for them. Only translators can ask for it.
+	RoomTokens int
 }
 
 // ForcesCall says whether the answer has to be a call: then it has no text, and no format.

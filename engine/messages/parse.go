@@ -24,7 +24,7 @@ func Parse(body []byte) (*Request, error) {
 }
 
 // ParseTranslated reads a body that a translator made of another protocol's:
-// as Parse, but max_tokens may be absent, and raw and stream_array are fields.
+// as Parse, but max_tokens may be absent, and raw, stream_array and room_tokens are fields.
 func ParseTranslated(body []byte) (*Request, error) {
 	q, err := parse(body, form{translated: true})
 	if err == nil {
@@ -215,9 +215,16 @@ func (r *reader) field(q *Request, name string) {
 	case "output_format":
 		r.format(q, "schema", r.formatSchema)
 	case "raw":
-		q.Raw = r.translatorsBool()
+		q.Raw = r.isTranslators() && r.bool()
 	case "stream_array":
-		q.StreamArray = r.translatorsBool()
+		q.StreamArray = r.isTranslators() && r.bool()
+	case "room_tokens":
+		if r.isTranslators() {
+			q.RoomTokens = r.integer()
+		}
+		if q.RoomTokens < 0 {
+			r.fail(invalid(name, "%d is under 0", q.RoomTokens))
+		}
 	default:
 		if !r.sampling(&q.Sampling, name) {
 			r.skip()

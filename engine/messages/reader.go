@@ -220,13 +220,12 @@ func unquote(v jsontext.Value) string {
 	return string(b)
 }
 
-// translatorsBool is a field that only translators have: of a client's body it is unknown.
-func (r *reader) translatorsBool() bool {
+// isTranslators is for a field that only translators have: of a client's body it is unknown, and skipped.
+func (r *reader) isTranslators() bool {
 	if !r.form.translated {
 		r.skip()
-		return false
 	}
-	return r.bool()
+	return r.form.translated
 }
 
 func (r *reader) bool() bool {

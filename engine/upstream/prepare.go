@@ -71,7 +71,7 @@ func (m *Model) Prepare(account string, q *messages.Request) (*engine.Request, e
 	if err != nil {
 		return nil, err
 	}
-	most, err := engine.OutputMax(m.options.Info, counted, q.MaxTokens)
+	most, err := engine.OutputMax(m.options.Info, counted, q.MaxTokens, q.RoomTokens)
 	if err != nil {
 		return nil, err
 	}

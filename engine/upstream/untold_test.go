@@ -400,3 +400,20 @@ func TestLeavingHiddenThinking(t *testing.T) {
 		}
 	}
 }
+
+// TestRoomIsAskedOfNoServer: for how much of an answer the window has to have room is decided here.
+func TestRoomIsAskedOfNoServer(t *testing.T) {
+	for words, fits := range map[int]bool{1: true, 2000: false} {
+		q := translated(t, responses.Translator{}.Request, `{"model":"far","input":[{"role":"user","content":"`+strings.Repeat("x ", words)+
+			`"},{"type":"compaction_trigger"}]}`)
+		r, err := open(t, wire.Messages, nil, start(t, wire.Messages, plainAnswer)).Prepare("a", q)
+		switch {
+		case q.RoomTokens == 0:
+			t.Error("no room is asked for")
+		case fits && (err != nil || strings.Contains(string(r.Remote.(*sent).body), "room_tokens")):
+			t.Errorf("%+v, %v", r, err)
+		case !fits && (err == nil || abi.AsError(err).Reason != abi.ReasonPrompt):
+			t.Errorf("%d words: %v", words, err)
+		}
+	}
+}

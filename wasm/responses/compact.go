@@ -13,6 +13,10 @@ const summaryPrompt = `Write a summary of this conversation for whoever goes on 
 	`commands and numbers that are needed again, what is left to do, and what comes next. Answer with the summary alone: ` +
 	`do not go on with the task.`
 
+// summaryRoom is for how many tokens of a summary the context window must have room, where the request does not say how long it may
+// be. What the prompt asks for takes some hundred, and clients throw the conversation away for whatever they get.
+const summaryRoom = 512
+
 // summaryHead stands in front of a summary that comes back.
 const summaryHead = "Summary of the conversation so far:"
 
@@ -27,6 +31,9 @@ func (r *request) summarize() {
 	r.messages = field.AppendText(r.messages, []byte(summaryPrompt))
 	r.choice, r.sampling.Format = choice{mode: "none"}, nil
 	r.effort, r.thinkingOff = "", true
+	if r.maxTokens == 0 {
+		r.room = summaryRoom
+	}
 	r.sampling.Stops, r.sampling.MinTokens, r.sampling.IgnoreEOS = nil, nil, false
 	r.custom, r.flags = nil, r.flags&^keptSearch // a model that calls one anyway calls a function
 }
@@ -46,7 +53,7 @@ func (r *request) compaction(f *fields, p place) {
 	r.block(&blocks, summary)
 }
 
-// noSummary is the summary of a model that says nothing at all. It is no error, which would be charged like an answer,
+// noSummary is the summary of a model that ends without a word. It is no error, which would be charged like an answer,
 // and clients would ask for it again: they keep what the user wrote beside it. It has no escapes.
 const noSummary = `The model wrote none. See what is done already before you go on, and ask the user what is not clear.`
 
@@ -89,6 +96,11 @@ func paragraph(text, more []byte) []byte {
 		return more
 	}
 	return append(append(text[:len(text):len(text)], `\n\n`...), more...)
+}
+
+// isSummary says whether there is anything in the summary that an answer is.
+func isSummary(answer abi.Frames, as special) bool {
+	return string(summaryOf(answer, as).text) != noSummary
 }
 
 // summaryOf returns the summary that an answer is.

@@ -253,7 +253,7 @@ func appendOutput(dst []byte, f *abi.Facts, answer abi.Frames, k kept, o outcome
 	dst = append(dst, '[')
 	start := len(dst)
 	walk(answer, k.special(), func(it item) {
-		if it.summary && (o.status == inProgress || o.status == failed) {
+		if it.summary && o.status != completed {
 			return
 		}
 		status := completed

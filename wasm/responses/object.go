@@ -17,23 +17,24 @@ type outcome struct {
 // ending reads the outcome from an answer's end frame.
 func ending(answer abi.Frames, as special) outcome {
 	o := outcome{status: completed}
-	for {
-		f, ok := answer.Next()
+	for frames := answer; ; {
+		f, ok := frames.Next()
 		if !ok {
 			return o
 		}
 		if f.Kind == abi.EventEnd {
-			o = endOf(&f, as)
+			o = endOf(&f, answer, as)
 		}
 	}
 }
 
-// endOf is the outcome that an end frame tells of. A summary is completed also where its room was spent: most of one is worth
-// more to a client than none, and what is not completed it would ask for again.
-func endOf(f *abi.Frame, as special) outcome {
+// endOf is the outcome that an answer's end frame tells of. A summary is completed also where its room was spent: most of one is
+// worth more to a client than none, and what is not completed it would ask for again. One that has not begun by then is as any
+// answer that is cut: a client would throw the conversation away for nothing.
+func endOf(f *abi.Frame, answer abi.Frames, as special) outcome {
 	u := f.Usage()
 	o := outcome{status: completed, usage: &u}
-	if f.Stop == abi.StopMaxTokens && !as.summary {
+	if f.Stop == abi.StopMaxTokens && !(as.summary && isSummary(answer, as)) {
 		o.status, o.cut = incomplete, true
 	}
 	return o

@@ -32,6 +32,7 @@ type request struct {
 	custom       hashes
 
 	maxTokens   int64 // 0 when absent
+	room        int64 // of the answer at least; 0 for any
 	sampling    field.Sampling
 	choice      choice
 	sequential  bool // parallel_tool_calls is false
@@ -101,6 +102,7 @@ func (r *request) body() []byte {
 	b = field.AppendArray(b, "tools", r.tools)
 	b = r.appendChoice(b)
 	b = field.AppendMember(b, "max_tokens", positive(r.maxTokens))
+	b = field.AppendMember(b, "room_tokens", positive(r.room))
 	b = r.sampling.Append(b)
 	if r.thinkingOff {
 		b = append(b, `,"thinking":{"type":"disabled"}`...)

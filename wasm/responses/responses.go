@@ -30,7 +30,8 @@
 // of it, in one compaction item, whose encrypted_content is the text of all blocks: it comes
 // back as a message of the user. Of what stands behind its first block only text is told. A model that
 // wrote no text has its thinking for a summary. Where there is none either, the item says that the
-// model wrote nothing: a failed response would be paid all the same, and asked for again.
+// model wrote nothing: a failed response would be paid all the same, and asked for again. Where the window leaves no room for a
+// summary the request is refused as one whose prompt does not fit, before anything is computed.
 //
 // The format of text becomes the native response_format, which holds the schema
 // as it was sent; the engine makes the answer fit.
@@ -42,7 +43,8 @@
 //
 // A stream that the budget cuts says so where it ends: the last item is
 // incomplete in the response that ends the stream, while the frame that was
-// done with it, which left earlier, could not know. A summary is completed however it stops.
+// done with it, which left earlier, could not know. A summary is completed however it
+// stops, once it has begun.
 package responses
 
 import (

@@ -31,12 +31,12 @@ func (w *writer) event(f *abi.Frame) {
 		}
 	case abi.EventEnd:
 		as := w.state.special()
-		if as.summary {
+		o := endOf(f, w.history, as)
+		if as.summary && !o.cut {
 			it := summaryOf(w.history, as)
 			w.wholeItem("response.output_item.added", it, inProgress)
 			w.wholeItem("response.output_item.done", it, completed)
 		}
-		o := endOf(f, as)
 		w.whole("response."+o.status, o)
 	}
 }

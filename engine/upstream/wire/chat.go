@@ -81,7 +81,7 @@ func Without(f Flavor, more []string, q *messages.Request) []string {
 	if f.Traits().Extended || !q.Translated {
 		return nil
 	}
-	without := []string{"raw", "stream_array"}
+	without := []string{"raw", "stream_array", "room_tokens"}
 	for _, name := range MessagesFields {
 		if !slices.Contains(more, name) {
 			without = append(without, name)
