@@ -11,7 +11,7 @@
 // it returns. Keep nothing between calls but what configure made: a call is a pure function,
 // and the memory that it takes is given back as a whole after it (see runtime.ts).
 
-import { keep, reset } from "./runtime";
+import { keep, reset, seal } from "./runtime";
 import {
   AdmissionInput, Charge, ChargeInput, CountInput, Decision, ErrorInput, EventsInput, FilterInput, Kind, Line, ModelsInput, Pair, Quote,
   QuoteInput, RequestInput, ResponseInput, RewriteInput, Status,
@@ -37,6 +37,8 @@ export function refuseModel(param: Text, msg: Text): i32 {
 }
 
 function refuseAs(kind: u16, param: Text, msg: Text): i32 {
+  param = out.apart(param);
+  msg = out.apart(msg);
   out.n = HEADER;
   kindOfError = kind;
   out.u32(0);
@@ -144,6 +146,7 @@ export abstract class Billing extends Module {
       const input = new QuoteInput(r);
       const result = new Quote();
       if (r.bad || !this.quote(input, result)) return Status.DECLINE;
+      out.n = HEADER;
       result.write();
       return Status.OK;
     }
@@ -151,6 +154,7 @@ export abstract class Billing extends Module {
     const input = new ChargeInput(r);
     const result = new Charge();
     if (r.bad || !this.charge(input, result)) return Status.DECLINE;
+    out.n = HEADER;
     result.write();
     return Status.OK;
   }
@@ -178,6 +182,7 @@ export abstract class Admission extends Module {
     const input = new AdmissionInput(r);
     const result = new Decision();
     if (op != 32 || r.bad || !this.decide(input, result)) return Status.DECLINE;
+    out.n = HEADER;
     result.write();
     return Status.OK;
   }
@@ -262,7 +267,7 @@ export function init(n: u32): i64 {
   out.begin(1024);
   out.more(HEADER);
   const status = m.configure(n > 0 ? new Text(input, n) : Text.of("{}"));
-  keep();
+  seal();
   return end(status);
 }
 

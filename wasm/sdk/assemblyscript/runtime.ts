@@ -2,17 +2,26 @@
 // allocation and back after each call. There is no garbage collector.
 
 // Before an object stand its room u32, and what the language asks for: the id of its class
-// u32, and its size u32.
+// u32, and its size u32. What the compiler puts below the arena has no room but its size.
 const HEADER: usize = 12;
 
 // @ts-ignore: decorator
 @lazy let top: usize = __heap_base;
 // @ts-ignore: decorator
 @lazy let mark: usize = __heap_base;
+// @ts-ignore: decorator
+@lazy let sealed: bool = false;
 
 // Makes all that is there stay.
 export function keep(): void {
   mark = top;
+}
+
+// Makes all that is there stay, and as large as it is: what would grow lies in part where reset
+// gives it back, and traps.
+export function seal(): void {
+  keep();
+  sealed = true;
 }
 
 // Gives back what was taken since keep.
@@ -39,8 +48,9 @@ export function __alloc(size: usize): usize {
 // @ts-ignore: decorator
 @unsafe @global
 export function __realloc(at: usize, size: usize): usize {
-  const room = <usize>load<u32>(at - HEADER);
+  const room = <usize>load<u32>(at < __heap_base ? at - 4 : at - HEADER);
   if (size <= room) return at;
+  if (sealed && at < mark) unreachable();
   if (at + room == top) {
     if (size > 0x7fff0000) unreachable();
     reserve(at + size);
@@ -69,8 +79,10 @@ export function __new(size: usize, id: u32): usize {
 // @ts-ignore: decorator
 @unsafe @global
 export function __renew(at: usize, size: usize): usize {
+  const before = <usize>load<u32>(at - 4);
   const moved = __realloc(at, size);
   store<u32>(moved - 4, <u32>size);
+  if (size > before) memory.fill(moved + before, 0, size - before);
   return moved;
 }
 

@@ -9,17 +9,22 @@ export class Text {
     public n: i32,
   ) {}
 
-  // The bytes of a string.
+  // The bytes of a string; half of a pair of surrogates becomes U+FFFD.
   static of(s: string): Text {
-    const bytes = String.UTF8.encode(s);
+    const bytes = String.UTF8.encode(s, false, String.UTF8.ErrorMode.REPLACE);
     return new Text(changetype<usize>(bytes), bytes.byteLength);
   }
 
-  // Tells whether it is a string of ASCII.
+  // Tells whether it is a string.
   is(s: string): bool {
-    if (this.n != s.length) return false;
-    for (let i = 0; i < this.n; i++) if (<i32>this.byte(i) != s.charCodeAt(i)) return false;
-    return true;
+    const n = s.length;
+    if (this.n < n) return false;
+    for (let i = 0; i < n; i++) {
+      const c = s.charCodeAt(i);
+      if (c >= 0x80) return this.same(Text.of(s));
+      if (<i32>this.byte(i) != c) return false;
+    }
+    return this.n == n;
   }
 
   // Tells whether it has the same bytes.
@@ -211,11 +216,18 @@ export class Out {
     return this;
   }
 
-  // Writes a string of ASCII.
+  // Writes a string.
   puts(s: string): Out {
     const n = s.length;
     const at = this.more(n);
-    for (let i = 0; i < n; i++) store<u8>(at + i, <u8>s.charCodeAt(i));
+    for (let i = 0; i < n; i++) {
+      const c = s.charCodeAt(i);
+      if (c >= 0x80) {
+        this.n -= n;
+        return this.put(Text.of(s));
+      }
+      store<u8>(at + i, <u8>c);
+    }
     return this;
   }
 
@@ -281,16 +293,22 @@ export class Out {
   }
 
   unit(s: string): void {
+    const text = Text.of(s);
     const at = this.more(16);
     memory.fill(at, 0, 16);
-    for (let i = 0; i < min(s.length, 16); i++) store<u8>(at + i, <u8>s.charCodeAt(i));
+    memory.copy(at, text.at, min(text.n, 16));
+  }
+
+  // The text, or of one that lies in the output a copy.
+  apart(t: Text): Text {
+    return t.at >= this.at && t.at < this.at + this.room ? t.copy() : t;
   }
 
   // Puts a section in the place of the one of n bytes at a position. It may lie in the output,
   // in what moves.
   section(place: i32, n: i32, section: Text): void {
     const end = this.n;
-    if (section.n != n && section.at >= this.at && section.at < this.at + this.room) section = section.copy();
+    if (section.n != n) section = this.apart(section);
     if (section.n > n) this.more(section.n - n);
     const at = this.at + place + 4;
     memory.copy(at + section.n, at + n, end - place - 4 - n);

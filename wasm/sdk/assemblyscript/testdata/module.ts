@@ -12,6 +12,25 @@ import {
 
 export { abi, buf, init, call } from "../corenode";
 
+// An array of module level, which configure makes longer.
+const literal: i64[] = [100, 200];
+
+// Writes the arrays of this module: the literal, and what a new one has after it grew twice.
+function arrays(more: i32): i32 {
+  for (let i = 0; i < literal.length; i++) out.decimal(literal[i]).byte(0x7c);
+  const grown: i64[] = [7];
+  grown.length += more;
+  grown.length += more;
+  for (let i = 0; i < grown.length; i++) out.decimal(grown[i]).byte(0x7c);
+  return Status.OK;
+}
+
+// A text that is made in the output.
+function composed(before: string, s: Text): Text {
+  const from = out.n;
+  return out.puts(before).put(s).since(from);
+}
+
 // Takes what was written into the log.
 function logged(): void {
   log(Level.INFO, out.since(8));
@@ -64,13 +83,17 @@ class EchoAdmission extends Admission {
     result.kind = Kind.UNSUPPORTED_ENCODING;
     result.retryAfterMs = 12345789;
     result.msg = input.protocol.toString();
+    if (input.account.is("composed")) result.msg = composed("there is no ", input.key).toString();
     return true;
   }
 }
 
 class EchoRewrite extends Rewrite {
   rewrite(input: RewriteInput): i32 {
-    if (input.body.n == 0) return refuse(input.key, input.protocol.toString());
+    if (input.account.is("composed")) {
+      const param = composed("the field ", input.key);
+      return refuse(param, composed("there is no ", input.key).toString());
+    }
     dumpRewriteInput(input);
     return Status.OK;
   }
@@ -90,6 +113,16 @@ class Echo extends Router {
   private admission: EchoAdmission = new EchoAdmission();
 
   configure(config: Text): i32 {
+    const j = new Json(config);
+    j.object();
+    while (j.member()) {
+      const name = j.name;
+      const value = j.value();
+      if (!name.is("composed")) continue;
+      const param = composed("the field ", value);
+      return refuse(param, composed("there is no ", value).toString());
+    }
+    literal.push(config.n);
     log(Level.INFO, config);
     count(3, -7);
     return Status.OK;
@@ -99,6 +132,8 @@ class Echo extends Router {
     if (op == 32) return this.admission.operate(op, r);
     if (op == 48) return this.rewrite.operate(op, r);
     if (op == 64) return this.filter.operate(op, r);
+    if (op == 97) return literal.push(0) > 0 ? <i32>Status.OK : <i32>Status.DECLINE;
+    if (op == 98) return arrays(r.u16());
     return op == 16 || op == 17 ? this.billing.operate(op, r) : super.operate(op, r);
   }
 
@@ -125,6 +160,8 @@ class Echo extends Router {
           const n = new Whole(value);
           if (!n.ok) return refuse(name, "bad");
           out.decimal(n.n);
+        } else if (name.is("é€😀")) {
+          out.puts("é€😀 ").puts("a😀".substr(0, 2)).put(value);
         } else {
           out.put(value);
         }
@@ -174,6 +211,11 @@ class Echo extends Router {
   models(input: ModelsInput): i32 {
     const model = named(input.route.params, "refuse");
     if (model !== null) return refuseModel(Text.of("model"), model);
+    const made = named(input.route.params, "composed");
+    if (made !== null) {
+      const param = composed("the field ", made);
+      return refuseModel(param, composed("there is no ", made));
+    }
     dumpModelsInput(input);
     return Status.OK;
   }
