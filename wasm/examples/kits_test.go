@@ -422,6 +422,48 @@ func TestKitsClip(t *testing.T) {
 	})
 }
 
+// TestKitsCompose: what a refusal or a denial says may have been written into the output, where the answer lies.
+func TestKitsCompose(t *testing.T) {
+	clip := func(s string) string {
+		for len(s) > abi.RefusalBytesMax {
+			_, n := utf8.DecodeLastRuneInString(s)
+			s = s[:len(s)-n]
+		}
+		return s
+	}
+	everyKit(t, func(t *testing.T, echo func(string) *guest) {
+		g := echo("")
+		for _, name := range []string{"", "x", "zebulon", "é€😀", strings.Repeat("é", 800), strings.Repeat("é", 5000)} {
+			want := abi.Refusal{Param: clip("the field " + name), Msg: clip("there is no " + name)}
+			models := abi.ModelsInput{Route: abi.Route{Params: []abi.Pair{{Name: "composed", Value: name}}}}
+			for op, in := range map[abi.Op][]byte{
+				abi.OpModels:  models.Append(nil),
+				abi.OpRewrite: abi.RewriteInput{Account: "composed", Key: name, Body: []byte("{}")}.Append(nil),
+				abi.OpDecide:  abi.AdmissionInput{Account: "composed", Key: name, Stream: true}.Append(nil),
+			} {
+				frame, err := g.call(op, in)
+				if err != nil {
+					t.Fatalf("%s: %v", op, err)
+				}
+				out, err := abi.ParseOutput(frame)
+				if op == abi.OpDecide {
+					if d, dErr := abi.ParseDecision(out.Payload); err != nil || dErr != nil || d.Verdict != abi.Deny || d.Msg != want.Msg {
+						t.Errorf("%s of %d bytes: %+v, %v %v, want %q", op, len(name), d, err, dErr, want.Msg)
+					}
+				} else if r, rErr := abi.ParseRefusal(out.Payload); err != nil || rErr != nil || out.Status != abi.StatusError || r != want {
+					t.Errorf("%s of %d bytes: %+v, %v %v, want %+v", op, len(name), r, err, rErr, want)
+				}
+			}
+			frame, err := echo("").run("init", []byte(`{"composed":"`+name+`"}`))
+			out, _ := abi.ParseOutput(frame)
+			want = abi.Refusal{Param: clip(`the field "` + name + `"`), Msg: clip(`there is no "` + name + `"`)}
+			if r, rErr := abi.ParseRefusal(out.Payload); err != nil || rErr != nil || out.Status != abi.StatusError || r != want {
+				t.Errorf("init of %d bytes: %+v, %v %v, want %+v", len(name), r, err, rErr, want)
+			}
+		}
+	})
+}
+
 func TestKitsConfigure(t *testing.T) {
 	everyKit(t, func(t *testing.T, echo func(string) *guest) {
 		g := echo(`{"logged":"this"}`)

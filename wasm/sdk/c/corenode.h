@@ -382,10 +382,12 @@ static int cn_models(const cn_models_input *in);
 static int cn_count_tokens(const cn_count_input *in);
 #endif
 #ifdef CN_BILLING
+/* What these write with cn_put* is dropped. */
 static int cn_quote(const cn_quote_input *in, cn_quote_output *out);
 static int cn_charge(const cn_charge_input *in, cn_charge_output *out);
 #endif
 #ifdef CN_ADMISSION
+/* What it writes with cn_put* is dropped; the message of a denial may be of it. */
 static int cn_decide(const cn_admission_input *in, cn_decision *out);
 #endif
 #ifdef CN_REWRITE
@@ -594,20 +596,37 @@ static void cn_put_clipped(cn_text s)
 	}
 }
 
+/* cn_behind is where a record begins that is made of a text: at from, or behind a
+ * text that was written into the output. */
+CN_UNUSED static uint32_t cn_behind(uint32_t from, cn_text s)
+{
+	uintptr_t end = (uintptr_t)s.p + s.n - (uintptr_t)cn_out;
+	return (uintptr_t)s.p >= (uintptr_t)cn_out && end > from ? (uint32_t)end : from;
+}
+
+/* cn_alone makes what is written from there on all of the output. */
+CN_UNUSED static void cn_alone(uint32_t from)
+{
+	cn_out_len -= from - CN_HEADER;
+	__builtin_memmove(cn_out + CN_HEADER, cn_out + from, cn_out_len - CN_HEADER);
+}
+
 CN_UNUSED static int cn_refuse_as(uint16_t kind, cn_text param, cn_text msg)
 {
-	cn_out_len = CN_HEADER;
+	uint32_t from = cn_behind(cn_behind(CN_HEADER, param), msg);
+	cn_out_len = from;
 	cn_error_kind = kind;
 	cn_put_u32(0);
 	cn_put_clipped(param);
-	uint32_t n = cn_out_len - CN_HEADER - 4;
-	__builtin_memcpy(cn_out + CN_HEADER, &n, 4);
+	uint32_t n = cn_out_len - from - 4;
+	__builtin_memcpy(cn_out + from, &n, 4);
 	cn_put_clipped(msg);
+	cn_alone(from);
 	return CN_ERROR;
 }
 
 /* cn_refuse makes the output an error of the client: which field, and what is
- * wrong with it. What was written before is dropped. */
+ * wrong with it. What was written before is dropped; these texts may be of it. */
 CN_UNUSED static int cn_refuse(cn_text param, cn_text msg) { return cn_refuse_as(CN_INVALID_REQUEST, param, msg); }
 
 /* cn_refuse_model is what cn_models returns of a model that there is not. */
@@ -1423,6 +1442,7 @@ static int cn_op_quote(cn_reader *r)
 	int status = r->bad ? CN_DECLINE : cn_quote(&in, &out);
 	if (cn_settled(status, out.count <= CN_COUNTERS_MAX) == CN_DECLINE)
 		return CN_DECLINE;
+	cn_out_len = CN_HEADER;
 	cn_put_quote(&out);
 	return CN_OK;
 }
@@ -1437,6 +1457,7 @@ static int cn_op_charge(cn_reader *r)
 	int status = r->bad ? CN_DECLINE : cn_charge(&in, &out);
 	if (cn_settled(status, out.count <= CN_LINES_MAX && out.taken_count <= CN_COUNTERS_MAX) == CN_DECLINE)
 		return CN_DECLINE;
+	cn_out_len = CN_HEADER;
 	cn_put_charge(&out);
 	return CN_OK;
 }
@@ -1481,7 +1502,9 @@ static int cn_op_decide(cn_reader *r)
 	int status = r->bad ? CN_DECLINE : cn_decide(&in, &out);
 	if (cn_settled(status, out.count <= CN_COUNTERS_MAX) == CN_DECLINE)
 		return CN_DECLINE;
+	uint32_t from = cn_out_len = cn_behind(CN_HEADER, out.msg);
 	cn_put_decision(&out);
+	cn_alone(from);
 	return CN_OK;
 }
 

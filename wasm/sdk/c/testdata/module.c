@@ -8,8 +8,27 @@
 #include "corenode.h"
 #include "dump.h"
 
+/* composed is a text that is made in the output. */
+static cn_text composed(cn_text before, cn_text s)
+{
+	uint32_t from = cn_out_len;
+	cn_put(before);
+	cn_put(s);
+	return (cn_text){ cn_out + from, cn_out_len - from };
+}
+
 static int cn_configure(cn_text config)
 {
+	cn_json j = { config, 0, 0 };
+	cn_text name;
+	cn_json_open(&j, '{');
+	while (cn_json_member(&j, &name)) {
+		cn_text value = cn_json_value(&j);
+		if (!cn_same(name, CN_LITERAL("composed")))
+			continue;
+		cn_text param = composed(CN_LITERAL("the field "), value);
+		return cn_refuse(param, composed(CN_LITERAL("there is no "), value));
+	}
 	cn_log(CN_INFO, config);
 	cn_count(3, -7);
 	return CN_OK;
@@ -135,6 +154,11 @@ static int cn_models(const cn_models_input *in)
 	cn_text model = cn_named(in->route.params, CN_LITERAL("refuse"));
 	if (model.p)
 		return cn_refuse_model(CN_LITERAL("model"), model);
+	model = cn_named(in->route.params, CN_LITERAL("composed"));
+	if (model.p) {
+		cn_text param = composed(CN_LITERAL("the field "), model);
+		return cn_refuse_model(param, composed(CN_LITERAL("there is no "), model));
+	}
 	dump_models_input(in);
 	return CN_OK;
 }
@@ -212,13 +236,19 @@ static int cn_decide(const cn_admission_input *in, cn_decision *out)
 	out->kind = CN_UNSUPPORTED_ENCODING;
 	out->retry_after_ms = 12345789;
 	out->msg = in->protocol;
+	if (cn_same(in->account, CN_LITERAL("composed")))
+		out->msg = composed(CN_LITERAL("there is no "), in->key);
 	return failing(in->account, &out->count, CN_COUNTERS_MAX);
 }
 
 static int cn_rewrite(const cn_rewrite_input *in)
 {
-	if (in->body.n == 0)
-		return cn_refuse(in->key, in->protocol);
+	if (cn_same(in->account, CN_LITERAL("composed"))) {
+		cn_text param = composed(CN_LITERAL("the field "), in->key);
+		cn_text msg = composed(CN_LITERAL("there is no "), in->key);
+		cn_out_len = CN_HEADER; /* they lie behind the output */
+		return cn_refuse(param, msg);
+	}
 	dump_rewrite_input(in);
 	return CN_OK;
 }

@@ -17,6 +17,14 @@ struct Echo;
 
 impl Configure for Echo {
     fn configure(config: &[u8]) -> Result<Self, Stop> {
+        let mut j = Json::new(config);
+        j.object();
+        while let Some(name) = j.member() {
+            let value = j.value();
+            if name == b"composed" {
+                return Err(composed(refuse, value));
+            }
+        }
         host::log(host::INFO, config);
         host::count(3, -7);
         Ok(Echo)
@@ -31,6 +39,14 @@ fn every(m: &Echo, op: u32, input: &[u8], out: &mut Out) -> Result<(), Stop> {
         64 => filter(m, op, input, out),
         _ => billing(m, op, input, out),
     }
+}
+
+/// A refusal whose texts are made in an output.
+fn composed(refuse: fn(Vec<u8>, Vec<u8>) -> Stop, s: &[u8]) -> Stop {
+    let (mut param, mut msg) = (Out::new(), Out::new());
+    param.put("the field ").put(s);
+    msg.put("there is no ").put(s);
+    refuse(param.as_bytes().to_vec(), msg.as_bytes().to_vec())
 }
 
 /// Takes what a record holds into the log.
@@ -124,6 +140,9 @@ impl Router for Echo {
         if let Some(model) = input.route.param("refuse") {
             return Err(refuse_model("model", model));
         }
+        if let Some(model) = input.route.param("composed") {
+            return Err(composed(refuse_model, model));
+        }
         input.dump(out);
         Ok(())
     }
@@ -164,7 +183,10 @@ impl Billing for Echo {
 impl Admission for Echo {
     fn decide(&self, input: &AdmissionInput) -> Option<Decision> {
         logged(input);
-        let msg = String::from_utf8(input.protocol.to_vec()).ok()?;
+        let mut msg = String::from_utf8(input.protocol.to_vec()).ok()?;
+        if input.account == b"composed" {
+            msg = String::from("there is no ") + core::str::from_utf8(input.key).ok()?;
+        }
         let verdict = if input.stream { verdict::DENY } else { verdict::RESERVE };
         let takes = alloc::vec![Counter { limit: 7, most: -8 }];
         Some(Decision { verdict, priority: -6, kind: kind::UNSUPPORTED_ENCODING, retry_after_ms: 12345789, takes, msg })
@@ -173,8 +195,8 @@ impl Admission for Echo {
 
 impl Rewrite for Echo {
     fn rewrite(&self, input: &RewriteInput, body: &mut Out) -> Result<(), Stop> {
-        if input.body.is_empty() {
-            return Err(refuse(input.key, input.protocol));
+        if input.account == b"composed" {
+            return Err(composed(refuse, input.key));
         }
         input.dump(body);
         Ok(())
