@@ -14,5 +14,6 @@ const (
 	FixUnanswered = "a usual call must be answered, declined or refused"
 	FixDeclined   = "answer what follows a request that is taken, and every error: who declines it leaves the client with nothing"
 	FixMalformed  = "write what the protocol's clients read"
-	FixDepends    = "a call must depend on its input only: keep nothing between calls, and clear what is reused"
+	FixDepends    = "a call must depend on its input only: keep nothing between calls, and what is reused clear in Go and C, " +
+		"and make anew in each call in Rust and AssemblyScript"
 )
