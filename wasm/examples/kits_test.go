@@ -450,7 +450,9 @@ func TestKitsCompose(t *testing.T) {
 					if d, dErr := abi.ParseDecision(out.Payload); err != nil || dErr != nil || d.Verdict != abi.Deny || d.Msg != want.Msg {
 						t.Errorf("%s of %d bytes: %+v, %v %v, want %q", op, len(name), d, err, dErr, want.Msg)
 					}
-				} else if r, rErr := abi.ParseRefusal(out.Payload); err != nil || rErr != nil || out.Status != abi.StatusError || r != want {
+					continue
+				}
+				if r, rErr := abi.ParseRefusal(out.Payload); err != nil || rErr != nil || out.Status != abi.StatusError || r != want {
 					t.Errorf("%s of %d bytes: %+v, %v %v, want %+v", op, len(name), r, err, rErr, want)
 				}
 			}
