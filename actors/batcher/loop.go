@@ -237,6 +237,10 @@ func (l *loop) end(why *abi.Error) {
 	l.stepper.Close()
 }
 
+// answered is a stepper whose jobs servers elsewhere answer. Fail ends them after a panic: one may have its answer by then, with its
+// last event, and must not end with an error.
+type answered interface{ Fail(err *abi.Error) }
+
 // fail ends every job after a panic: with one error event, unless the stepper had
 // finished it, and with Finished. What was drained but not submitted is refused; what the inbox
 // holds waits for the next loop.
@@ -245,11 +249,19 @@ func (l *loop) fail() {
 	for _, c := range l.batch[min(l.next, len(l.batch)):] {
 		c.lost(unavailable(err))
 	}
-	l.abandon(err)
-	defer func() { _ = recover() }() // a stepper that panicked may do so again; its memory is garbage now
-	if l.stepper != nil {
-		l.stepper.Close()
+	if s, ok := l.stepper.(answered); ok {
+		try(func() { s.Fail(err) })
 	}
+	l.abandon(err)
+	if l.stepper != nil {
+		try(l.stepper.Close)
+	}
+}
+
+// try calls a stepper that panicked and may do so again: its memory is garbage.
+func try(f func()) {
+	defer func() { _ = recover() }()
+	f()
 }
 
 // abandon ends the jobs that the stepper did not.

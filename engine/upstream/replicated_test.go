@@ -123,6 +123,84 @@ func TestTakenBackIsTold(t *testing.T) {
 	}
 }
 
+// failingEngine has a device that fails in the first step, once ready has returned.
+type failingEngine struct {
+	ownEngine
+	ready func()
+}
+
+func (e *failingEngine) Step(time.Time) bool {
+	e.ready()
+	panic("device lost")
+}
+
+// TestFailureBesideAnAnswer: what another node has answered is kept, although the own engine fails before the step loop looks; what
+// it has not, or gave back, ends with the failure.
+func TestFailureBesideAnAnswer(t *testing.T) {
+	failure := &abi.Error{Kind: abi.Internal, Msg: "device lost"}
+	for _, c := range []struct {
+		fault    fake.Fault
+		finished bool // the relay, when the engine fails
+		want     *abi.Error
+	}{{"", true, nil}, {fake.DieAfterHeaders, true, failure}, {"", false, failure}} {
+		gate := make(chan struct{})
+		node := start(t, wire.Corenode, func(int, []byte) fake.Script {
+			<-gate
+			return fake.Script{Text: []string{"from ", "afar"}, Fault: c.fault}
+		})
+		m := replicated(t)
+		m.Follow([]string{node.URL})
+		waitFor(t, "the other node", m.othersReady)
+		own := &failingEngine{}
+		s := m.NewReplicatedStepper(func() {}, own)
+		own.ready = func() {
+			if c.finished {
+				close(gate)
+				waitFor(t, "its report", func() bool {
+					s.mu.Lock()
+					defer s.mu.Unlock()
+					return len(s.reports) > 0
+				})
+			}
+		}
+		var ends []engine.Result
+		afar(t, s).Finished = func(r engine.Result) { ends = append(ends, r) }
+		mine := own.jobs.Load()
+		func() {
+			defer func() { _ = recover() }()
+			s.Step(time.Now())
+		}()
+		s.Fail(failure)
+		if len(ends) != 1 || ends[0].Err != c.want || (ends[0].Usage.Output > 0) != (c.want == nil) || own.jobs.Load() != mine {
+			t.Errorf("%+v: it ended with %+v; the engine that failed got %d jobs", c, ends, own.jobs.Load()-mine)
+		}
+		if !c.finished {
+			close(gate)
+		}
+	}
+}
+
+// afar submits jobs until one has gone to the other node, and returns that one.
+func afar(t *testing.T, s *ReplicatedStepper) *engine.Job {
+	t.Helper()
+	for i := range 100 {
+		q, err := messages.Parse(fmt.Appendf(nil, `{"model":"far","max_tokens":5,"messages":[{"role":"user","content":"conversation %d"}]}`, i))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := &engine.Request{Model: "far", Counted: 7, MaxTokens: 5}
+		r.Remote = s.model.Carry("acct", q, r)
+		j := &engine.Job{ID: "req_1", Account: "acct", Session: fmt.Sprint("session ", i), Request: r, Output: engine.NewWholeOutput()}
+		j.Finished = func(engine.Result) {}
+		s.Submit(j, time.Now(), func(*abi.Error) {})
+		if len(s.live) > 0 {
+			return j
+		}
+	}
+	t.Fatal("no job went to the other node")
+	return nil
+}
+
 // TestNextTurnIsOwn: where the own engine took what another node failed to answer, the next turn is
 // not sent to that one again.
 func TestNextTurnIsOwn(t *testing.T) {

@@ -60,7 +60,6 @@ func (s *Stepper) Submit(j *engine.Job, now time.Time, taken func(*abi.Error)) {
 func (s *Stepper) submit(j *engine.Job, now time.Time, taken func(*abi.Error), chosen place) {
 	r := newRelay(s, j, now, taken)
 	r.chosen = chosen
-	s.live[j] = r
 	j.OnCancel(func() { r.stop(nil) })
 	if !j.Request.Stream {
 		r.told = true
@@ -71,6 +70,7 @@ func (s *Stepper) submit(j *engine.Job, now time.Time, taken func(*abi.Error), c
 	default:
 		go s.run(r)
 	}
+	s.live[j] = r // it runs: who waits for its end does so in vain otherwise
 }
 
 // relayIdle is how long a goroutine waits for its next relay.
@@ -149,6 +149,12 @@ func (s *Stepper) Release(engine.Handle) {}
 
 // Abort ends every job with err and waits for their relays, whose connections are closed.
 func (s *Stepper) Abort(err *abi.Error) {
+	s.stop(err)
+	s.collect()
+}
+
+// stop stops all relays and waits for them: their last reports are there then.
+func (s *Stepper) stop(err *abi.Error) {
 	relays := make([]*relay, 0, len(s.live))
 	for _, r := range s.live {
 		r.stop(err)
@@ -157,6 +163,13 @@ func (s *Stepper) Abort(err *abi.Error) {
 	for _, r := range relays {
 		<-r.done
 	}
+}
+
+// Fail is Abort for a step loop that panicked. What a server has answered by then stays answered; nothing goes to an own
+// engine any more.
+func (s *Stepper) Fail(err *abi.Error) {
+	s.stop(err)
+	s.back = func(_ *engine.Job, _ time.Time, taken func(*abi.Error)) { taken(err) }
 	s.collect()
 }
 

@@ -1,0 +1,56 @@
+package batcher
+
+import (
+	"testing"
+	"time"
+
+	"corenode/engine"
+	"corenode/wasm/abi"
+)
+
+// asked is a ticket that somebody waits for.
+type asked struct {
+	nobody
+	job engine.Job
+}
+
+func (a *asked) Job() *engine.Job { return &a.job }
+func (a *asked) Gone() bool       { return false }
+
+// failingStepper panics in its first step. By then a server elsewhere has answered its first job.
+type failingStepper struct{ jobs []*engine.Job }
+
+func (s *failingStepper) Submit(j *engine.Job, _ time.Time, taken func(*abi.Error)) {
+	s.jobs = append(s.jobs, j)
+	taken(nil)
+}
+func (*failingStepper) Step(time.Time) bool             { panic("device lost") }
+func (*failingStepper) NextDeadline() (time.Time, bool) { return time.Time{}, false }
+func (*failingStepper) Release(engine.Handle)           {}
+func (*failingStepper) Abort(*abi.Error)                {}
+func (*failingStepper) Close()                          { panic("again") }
+
+func (s *failingStepper) Fail(*abi.Error) {
+	s.jobs[0].Finished(engine.Result{Usage: abi.Usage{Output: 2}})
+	panic("again")
+}
+
+// TestFailureBesideAnAnswer: of a loop that panics a job that is answered ends as it did, and any other with the failure, once each.
+func TestFailureBesideAnAnswer(t *testing.T) {
+	u := NewUnit(Config{New: func(func()) (Stepper, error) { return &failingStepper{}, nil }, InboxMax: 2})
+	var ends [2][]engine.Result
+	for i := range ends {
+		a := &asked{}
+		a.job.Output = engine.NewWholeOutput()
+		a.job.Finished = func(r engine.Result) { ends[i] = append(ends[i], r) }
+		u.inbox.put(control{ticket: a})
+	}
+	l := &loop{unit: u, live: map[*engine.Job]Ticket{}}
+	if reason := l.run(); reason == "" {
+		t.Error("it did not fail")
+	}
+	if done, failed := ends[0], ends[1]; len(done) != 1 || done[0].Err != nil || done[0].Usage.Output != 2 ||
+		len(failed) != 1 || failed[0].Err == nil || u.live.Load() != 0 {
+		t.Errorf("the jobs ended with %+v and %+v; %d live", done, failed, u.live.Load())
+	}
+}
