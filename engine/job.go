@@ -40,7 +40,7 @@ type Job struct {
 	output   atomic.Int64
 	// delivered is output as it was at the last content that was pushed.
 	delivered atomic.Int64
-	// For Progress. The times are written once each, in Unix nanoseconds; 0 before.
+	// For Progress. The times are written once each, but for TakenBack, in Unix nanoseconds; 0 before.
 	started, first atomic.Int64
 	replica        atomic.Pointer[string]
 }
@@ -100,7 +100,7 @@ type Progress struct {
 	// Input counts prompt tokens that were computed so far, Cached those that were found.
 	Input, Cached, Output int64
 	Behind                bool   // its reader does not keep up
-	Replica               string // the server elsewhere that it was sent to last
+	Replica               string // the server elsewhere that it was sent to last, unless it was taken back
 }
 
 // Progress looks at the job. Any goroutine may call it; it costs the step loop nothing.
@@ -128,6 +128,13 @@ func (j *Job) Answered(at time.Time) { j.first.CompareAndSwap(0, at.UnixNano()) 
 
 // SentTo says which server elsewhere the job was sent to.
 func (j *Job) SentTo(replica string) { j.replica.Store(&replica) }
+
+// TakenBack says that no server elsewhere answers the job: it waits for its first step.
+func (j *Job) TakenBack() {
+	j.replica.Store(nil)
+	j.started.Store(0)
+	j.first.Store(0)
+}
 
 // UsageSource says who counted the tokens of an answer.
 type UsageSource uint8

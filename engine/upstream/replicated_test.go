@@ -201,6 +201,37 @@ func afar(t *testing.T, s *ReplicatedStepper) *engine.Job {
 	return nil
 }
 
+// queueingEngine lets every job wait.
+type queueingEngine struct{ ownEngine }
+
+func (q *queueingEngine) Submit(_ *engine.Job, _ time.Time, taken func(*abi.Error)) {
+	q.jobs.Add(1)
+	taken(nil)
+}
+
+// TestTakenBackWaits: a job that another node did not answer is seen to wait for its first step here, and at no server.
+func TestTakenBackWaits(t *testing.T) {
+	for _, at := range []int{0, 1} { // tokens that the other node has given
+		node := start(t, wire.Corenode, func(int, []byte) fake.Script {
+			return fake.Script{Text: []string{"a", "b"}, Fault: fake.DieBetweenEvents, At: at}
+		})
+		m := replicated(t)
+		m.Follow([]string{node.URL})
+		waitFor(t, "the other node", m.othersReady)
+		own := &queueingEngine{}
+		s := m.NewReplicatedStepper(func() {}, own)
+		j := afar(t, s)
+		mine := own.jobs.Load()
+		waitFor(t, "the job to come back", func() bool {
+			s.Step(time.Now())
+			return own.jobs.Load() > mine
+		})
+		if p := j.Progress(); !p.Started.IsZero() || !p.First.IsZero() || p.Replica != "" {
+			t.Errorf("behind %d tokens: %+v", at, p)
+		}
+	}
+}
+
 // TestNextTurnIsOwn: where the own engine took what another node failed to answer, the next turn is
 // not sent to that one again.
 func TestNextTurnIsOwn(t *testing.T) {

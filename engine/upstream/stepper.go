@@ -125,6 +125,7 @@ func (s *Stepper) collect() {
 // refused now ends with the refusal. What the other node was asked, and how long, is of the job's result: the time is
 // one in which it waited.
 func (s *Stepper) takeBack(r *relay, untold bool) {
+	r.job.TakenBack()
 	now, finished := time.Now(), r.job.Finished
 	r.job.Finished = func(res engine.Result) {
 		res.Attempts = r.result.Attempts
