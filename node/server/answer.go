@@ -24,7 +24,9 @@ type answer struct {
 	lost atomic.Bool   // set before gone is closed
 	seen *watch
 
-	// settling is closed when the outcome of a finished answer is known; nil before its end.
+	// ending is closed when the engine has let go of an answer that is complete; nil before, and once that was seen.
+	ending <-chan struct{}
+	// settling is closed when the outcome is known of an answer that the engine has let go of; nil before.
 	settling <-chan struct{}
 	settled  bool
 }
@@ -103,6 +105,11 @@ func (a *answer) settleBy(late <-chan time.Time) bool {
 	case <-late:
 		return false
 	}
+}
+
+// complete notes that the last event is there. The engine may be in a step yet, and lets go of the job behind it.
+func (a *answer) complete(stop abi.StopReason) {
+	a.x.finish, a.x.settleBegan, a.ending = stop, time.Now(), a.stream.Done()
 }
 
 // settle begins to settle a job that has ended; the channel is closed when the outcome is known.

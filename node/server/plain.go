@@ -14,7 +14,7 @@ func (x *exchange) plain(stream Stream, model string) {
 	a.wait()
 }
 
-// wait waits for all events and then for the ledger, or for the clock, or the client's leaving.
+// wait waits for all events, then for the engine and the ledger, or for the clock, or the client's leaving.
 func (a *answer) wait() {
 	x := a.x
 	var body []byte
@@ -35,9 +35,11 @@ func (a *answer) wait() {
 				a.refuse(abi.AsError(err))
 				return
 			}
-			if a.settling != nil {
+			if a.ending != nil {
 				held, ready = nil, nil
 			}
+		case <-a.ending:
+			a.ending, a.settling = nil, a.settle()
 		case <-a.settling:
 			if err := a.outcome(); err != nil {
 				a.refuse(err)
@@ -82,7 +84,7 @@ func (a *answer) whole() (body []byte, err error) {
 		if body, err = a.dialect.whole(make([]byte, 0, plainBytes), events); err != nil {
 			return nil, err
 		}
-		a.x.finish, a.settling = last.Stop, a.settle()
+		a.complete(last.Stop)
 	}
 	return body, nil
 }

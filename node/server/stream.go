@@ -151,9 +151,11 @@ func (a *streamed) pump() error {
 			if done, err := a.group(); done || err != nil {
 				return err
 			}
-			if a.settling != nil {
+			if a.ending != nil {
 				ready = nil
 			}
+		case <-a.ending:
+			a.ending, a.settling = nil, a.settle()
 		case <-a.settling:
 			return a.finish()
 		case <-keepAlive.C:
@@ -185,7 +187,7 @@ func (a *streamed) group() (done bool, err error) {
 	if end.Kind == abi.EventError {
 		return true, a.breakOff(a.failure(end.Err))
 	}
-	a.x.finish, a.settling = end.Stop, a.settle()
+	a.complete(end.Stop)
 	return false, nil
 }
 

@@ -3,6 +3,7 @@ package server
 import (
 	"bufio"
 	"io"
+	"net"
 	"slices"
 	"strings"
 	"testing"
@@ -205,35 +206,59 @@ func TestUnsettledIsNoRefusal(t *testing.T) {
 	}
 }
 
-// TestHungStep: a request whose step never ends is answered all the same: at its time limit with 504, at the deadline of a
-// drain with a 503 that is free. Its engine settles it when it comes back.
+// TestHungStep: a request whose step never ends is answered all the same, also where its answer is there: at its time limit with
+// 504, at the deadline of a drain with a 503 that is free. Its engine settles it when it comes back.
 func TestHungStep(t *testing.T) {
-	for _, drains := range []bool{false, true} {
-		hung := make(chan struct{})
-		backend := newFakeBackend(func(s *fakeStream) {
-			s.out.Push(begin()...)
-			<-hung
-		})
-		timeout, want := 50*time.Millisecond, 504
-		if drains {
-			timeout, want = time.Hour, 503
-		}
-		n := start(t, Config{RequestTimeout: timeout, LedgerWait: time.Millisecond}, backend)
-		t.Cleanup(func() { close(hung) }) // before the node closes
-		c := n.dial()
-		if _, err := io.WriteString(c, request("POST", "/v1/messages", ask, withKey)); err != nil {
-			t.Fatal(err)
-		}
-		s := <-backend.streams
-		if drains {
-			n.s.abortAll()
-		}
-		r := read(t, bufio.NewReader(c), "POST")
-		if r.StatusCode != want || s.withheld.Load() != drains || s.cancels.Load() == 0 || s.settles.Load() != 0 {
-			t.Errorf("%d %q, want %d; withheld %t, cancelled %d times, settled %d times",
-				r.StatusCode, r.body, want, s.withheld.Load(), s.cancels.Load(), s.settles.Load())
+	for _, whole := range []bool{false, true} {
+		for _, drains := range []bool{false, true} {
+			n := startHung(t, whole, Config{RequestTimeout: map[bool]time.Duration{false: 50 * time.Millisecond, true: time.Hour}[drains]})
+			c, s := n.ask(ask)
+			if drains {
+				n.s.abortAll()
+			}
+			r, want := read(t, bufio.NewReader(c), "POST"), map[bool]int{false: 504, true: 503}[drains]
+			if r.StatusCode != want || s.withheld.Load() != drains || s.cancels.Load() == 0 || s.settles.Load() != 0 {
+				t.Errorf("whole %t: %d %q, want %d; withheld %t, cancelled %d times, settled %d times",
+					whole, r.StatusCode, r.body, want, s.withheld.Load(), s.cancels.Load(), s.settles.Load())
+			}
 		}
 	}
+}
+
+// TestHungStream: a stream whose step never ends has keep-alives behind its last piece, too, and ends with a drain.
+func TestHungStream(t *testing.T) {
+	n := startHung(t, true, Config{KeepAlive: 10 * time.Millisecond})
+	c, s := n.ask(askSSE)
+	r := readPast(t, bufio.NewReader(c), "event: ping", n.s.abortAll)
+	if got := frames(t, r.body); got[len(got)-1] != "error" || slices.Contains(got, "message_stop") || s.settles.Load() != 0 {
+		t.Errorf("%q, settled %d times", r.body, s.settles.Load())
+	}
+}
+
+// startHung starts a node whose engine hangs in a step until the test has ended, behind a whole answer or its beginning.
+func startHung(t *testing.T, whole bool, cfg Config) *node {
+	t.Helper()
+	hung := make(chan struct{})
+	cfg.LedgerWait = time.Millisecond
+	n := start(t, cfg, newFakeBackend(func(s *fakeStream) {
+		s.out.Push(begin()...)
+		if whole {
+			s.out.Push(append([]abi.Event{delta("x")}, end()...)...)
+		}
+		<-hung
+	}))
+	t.Cleanup(func() { close(hung) }) // before the node closes
+	return n
+}
+
+// ask sends a request on a connection of its own.
+func (n *node) ask(body string) (net.Conn, *fakeStream) {
+	n.t.Helper()
+	c := n.dial()
+	if _, err := io.WriteString(c, request("POST", "/v1/messages", body, withKey)); err != nil {
+		n.t.Fatal(err)
+	}
+	return c, <-n.backend.streams
 }
 
 // TestUncertainChargeHasNoAnswer: while nobody knows whether a client will be
