@@ -55,8 +55,21 @@ func (a *answer) left() {
 }
 
 // free says whether an answer that ends early costs nothing, whatever was computed: its client gets an error of that kind
-// instead. Who has seen content of it pays, who left, and whose time is over.
-func free(kind abi.Kind, shown, gone bool) bool { return !shown && !gone && kind != abi.Timeout }
+// instead. Who has seen content of it pays, and whose time is over.
+func free(kind abi.Kind, shown bool) bool { return !shown && kind != abi.Timeout }
+
+// leave ends an answer that nobody waits for: who left pays what was computed. A step may take long, and log and metrics say what
+// came of it, so it waits for the engine until a drain wants the end.
+func (a *answer) leave() {
+	a.stream.Cancel()
+	if !a.settled {
+		select {
+		case <-a.stream.Done():
+		case <-a.x.s.abort:
+		}
+	}
+	a.cancel(false)
+}
 
 // cancel ends an answer that is not finished, or that must not leave. It waits for the
 // engine and the ledger at most LedgerWait in all. With withhold the client gets an error and pays nothing;
@@ -143,8 +156,9 @@ func (a *answer) close() {
 	if a.settled {
 		return
 	}
-	// What has panicked is a 500. A stream of which nothing was written has lost its client.
-	if certain := a.cancel(free(abi.Internal, false, a.x.stream)); !certain {
+	if a.x.streamed { // and nothing of it was written: its client has left
+		a.leave()
+	} else if certain := a.cancel(true); !certain { // what has panicked is a 500
 		a.x.hangUp()
 	}
 	if !a.x.failed {

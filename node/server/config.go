@@ -42,7 +42,8 @@ type Config struct {
 	// ConnectionsMax is limits.connections_max: the most open connections of either side; over it one is told 503.
 	ConnectionsMax int
 	// LedgerWait is how long a request that fails waits for the engine to let go of it, and for the ledger: for its row,
-	// and for what was charged to be taken back. Half of DrainGrace at most. Default 5 s.
+	// and for what was charged to be taken back. One whose client has left waits for the engine as long as that takes.
+	// Half of DrainGrace at most. Default 5 s.
 	LedgerWait time.Duration
 	// DrainGrace is how long requests may take to end once a drain's deadline has passed. Default 10 s.
 	DrainGrace time.Duration

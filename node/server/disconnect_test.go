@@ -94,6 +94,45 @@ func TestDisconnect(t *testing.T) {
 	}
 }
 
+// TestLeaveInALongStep: who leaves while a step takes longer than the ledger may is counted and logged by what the step came to.
+// Where a drain does not let it end, nobody knows how far it came.
+func TestLeaveInALongStep(t *testing.T) {
+	for _, drains := range []bool{false, true} {
+		hung := make(chan struct{})
+		n := start(t, Config{WatchEvery: 10 * time.Millisecond, LedgerWait: time.Millisecond}, newFakeBackend(func(s *fakeStream) {
+			s.out.Push(append(begin(), delta("tok "))...)
+			<-s.cancelled
+			if drains {
+				<-hung
+			}
+			time.Sleep(20 * time.Millisecond) // what is left of the step
+			s.cancelledAs(abi.Usage{InputUncached: 64, Output: 1}, time.Millisecond, time.Millisecond, time.Millisecond)
+		}))
+		t.Cleanup(func() { close(hung) }) // before the node closes
+		for _, body := range []string{ask, askSSE} {
+			c, s := n.ask(body)
+			waitFor(t, "its token, where it streams", func() bool { return s.shown.Load() || body == ask })
+			if err := c.Close(); err != nil {
+				t.Fatal(err)
+			}
+			waitFor(t, "its writer sees it", func() bool { return s.cancels.Load() > 1 }) // the watcher is the first
+		}
+		want := uint64(2)
+		if drains {
+			n.s.abortAll()
+			want = 0
+		}
+		waitFor(t, "their ends", func() bool { return n.s.requests.count() == 0 })
+		all := n.s.metrics.left
+		if got := all[phaseDecode].Get(); got != want || all[phaseQueue].Get()+all[phasePrefill].Get() > 0 {
+			t.Errorf("drains %t: %d are counted in decode, %d in queue", drains, got, all[phaseQueue].Get())
+		}
+		if log := n.log.String(); strings.Count(log, `"status":499`) != 2 || strings.Count(log, `"output_tokens":1,`) != int(want) {
+			t.Errorf("drains %t: the log says %q", drains, log)
+		}
+	}
+}
+
 // A client that stays is never taken for one that left.
 func TestWatcherLetsOthersBe(t *testing.T) {
 	reached := make(chan struct{}, 1)

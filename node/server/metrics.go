@@ -129,7 +129,7 @@ func (m *metrics) observe(x *exchange, total time.Duration) {
 	} else if x.failed && x.admitted.IsZero() && x.route != routeReady { // a probe asks for no work
 		m.refusals[x.kind].Inc()
 	}
-	if x.failed && x.kind == abi.Canceled {
+	if x.failed && x.kind == abi.Canceled && (admitted || x.admitted.IsZero()) { // else nobody knows how far it came
 		m.left[phaseOf(x.settled)].Inc()
 	}
 }

@@ -111,7 +111,9 @@ func (a *answer) late() *abi.Error {
 // refuse ends the request and answers with an error. When that it is free cannot be kept, the connection ends
 // without an answer.
 func (a *answer) refuse(e *abi.Error) {
-	if certain := a.cancel(free(e.Kind, false, e.Kind == abi.Canceled)); !certain {
+	if e.Kind == abi.Canceled { // its client has left
+		a.leave()
+	} else if certain := a.cancel(free(e.Kind, false)); !certain {
 		a.x.note(e)
 		a.x.hangUp()
 		return

@@ -320,7 +320,7 @@ var errAbandoned = errors.New("server: the stream's client is gone")
 func (a *streamed) abandon(e *abi.Error) error {
 	a.x.note(e)
 	a.x.status = statusClientClosed
-	a.cancel(false)
+	a.leave()
 	return errAbandoned
 }
 
@@ -328,8 +328,11 @@ func (a *streamed) abandon(e *abi.Error) error {
 // soon of the connection. The last frame of a finished answer never leaves after
 // it. Who leaves is told nothing. When that it is free cannot be kept, the connection ends without the error.
 func (a *streamed) breakOff(e *abi.Error) error {
-	certain := a.cancel(free(e.Kind, a.content, a.lost.Load()))
 	if a.lost.Load() {
+		return a.abandon(errGone())
+	}
+	certain := a.cancel(free(e.Kind, a.content))
+	if a.lost.Load() { // meanwhile
 		return a.abandon(errGone())
 	}
 	a.x.note(e)

@@ -123,17 +123,15 @@ func TestWhatIsToldLaterIsShown(t *testing.T) {
 	}
 }
 
-// TestFree: who is shown nothing of an answer pays nothing, but for who left and whose time is over.
+// TestFree: who is shown nothing of an answer pays nothing, but for whose time is over.
 func TestFree(t *testing.T) {
 	for _, c := range []struct {
 		kind        abi.Kind
-		shown, gone bool
-		want        bool
+		shown, want bool
 	}{
-		{abi.Internal, false, false, true}, {abi.Overloaded, false, false, true}, {abi.Timeout, false, false, false},
-		{abi.Internal, true, false, false}, {abi.Internal, false, true, false}, {abi.Canceled, false, true, false},
+		{abi.Internal, false, true}, {abi.Overloaded, false, true}, {abi.Timeout, false, false}, {abi.Internal, true, false},
 	} {
-		if got := free(c.kind, c.shown, c.gone); got != c.want {
+		if got := free(c.kind, c.shown); got != c.want {
 			t.Errorf("%+v: free %t", c, got)
 		}
 	}
