@@ -32,9 +32,10 @@ type answer struct {
 }
 
 // open begins to watch the client. From here on the stream is settled by close. The translation learns here, and not
-// before, that the answer is a stream: until then its errors are bodies.
+// before, that the answer is a stream: until then its errors are bodies. What follows the first line may panic.
 func (a *answer) open(x *exchange, stream Stream, model string) {
-	a.x, a.stream, a.gone, a.dialect, a.facts = x, stream, make(chan struct{}), x.dialectOf(model), x.answerFacts(model)
+	a.x, a.stream, a.gone = x, stream, make(chan struct{})
+	a.dialect, a.facts = x.dialectOf(model), x.answerFacts(model)
 	if x.translation != nil {
 		x.translation.SetFacts(a.facts)
 	}

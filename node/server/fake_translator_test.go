@@ -18,6 +18,7 @@ type fakeTranslators struct {
 	opened, closed atomic.Int32
 	failEvents     func([]abi.Event) error // may be nil; may panic
 	failResponse   func() error            // may be nil; may panic
+	failFacts      func()                  // may be nil; may panic
 	last           atomic.Pointer[fakeTranslation]
 }
 
@@ -83,7 +84,12 @@ func (noRoute) Early() bool { return false }
 
 func (t *fakeTranslation) Module() string { return "" }
 
-func (t *fakeTranslation) SetFacts(f abi.Facts) { t.facts = f }
+func (t *fakeTranslation) SetFacts(f abi.Facts) {
+	if fail := t.of.failFacts; fail != nil {
+		fail()
+	}
+	t.facts = f
+}
 
 func (t *fakeTranslation) Events(dst []byte, group []abi.Event) ([]byte, error) {
 	for i := range group {

@@ -9,8 +9,8 @@ import (
 // plain answers a request that does not stream.
 func (x *exchange) plain(stream Stream, model string) {
 	a := &answer{}
-	a.open(x, stream, model)
 	defer a.close()
+	a.open(x, stream, model)
 	a.wait()
 }
 

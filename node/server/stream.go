@@ -32,12 +32,12 @@ type streamed struct {
 // request is admitted.
 func (x *exchange) beginStream(stream Stream, model string) {
 	a := &streamed{}
-	a.open(x, stream, model)
 	defer func() {
 		if !x.streamed { // else Close does it
 			a.close()
 		}
 	}()
+	a.open(x, stream, model)
 	r := &x.ctx.Response
 	r.Header.SetContentType(x.streamType())
 	r.Header.Set("Cache-Control", "no-cache, no-transform")

@@ -137,6 +137,36 @@ func TestFree(t *testing.T) {
 	}
 }
 
+// TestPanicBeforeAStreamIsFree: a stream whose client gets a 500 instead costs nothing, and one that is under way and was
+// not written does.
+func TestPanicBeforeAStreamIsFree(t *testing.T) {
+	n := start(t, Config{}, newFakeBackend(say()))
+	for _, streamed := range []bool{false, true} {
+		s := &fakeStream{cancelled: make(chan struct{}), ended: make(chan struct{})}
+		close(s.ended)
+		a := &answer{}
+		a.open(&exchange{s: n.s, stream: true, streamed: streamed, who: &Identity{Account: &account.Account{}}}, s, "core-1.1")
+		a.close()
+		if s.withheld.Load() == streamed || s.settles.Load() != 1 {
+			t.Errorf("streamed %t: withheld %t, settled %d times", streamed, s.withheld.Load(), s.settles.Load())
+		}
+	}
+}
+
+// TestPanicAtTheOpeningIsSettled: an answer that panics before it is watched is cancelled and free.
+func TestPanicAtTheOpeningIsSettled(t *testing.T) {
+	backend := newFakeBackend(func(s *fakeStream) { <-s.cancelled })
+	f := &fakeTranslators{failFacts: func() { panic("a translator's bug") }}
+	n := startTranslated(t, Config{}, backend, f)
+	for _, body := range []string{asChat, asChatSSE} {
+		r := n.raw(request("POST", "/v1/chat/completions", body, bearerKey))
+		s := <-backend.streams
+		if r.StatusCode != 500 || !s.withheld.Load() || s.settles.Load() != 1 {
+			t.Errorf("%d %q, withheld %t, settled %d times", r.StatusCode, r.body, s.withheld.Load(), s.settles.Load())
+		}
+	}
+}
+
 // TestSlowLedger: a finished answer waits for its row, a plain one as long as its
 // client may, a stream with keep-alives. A plain one that must be refused is free
 // and its error names the ledger.
