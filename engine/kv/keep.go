@@ -17,7 +17,7 @@ type Kept struct {
 	// State is the slot of the snapshot at its end, or NoState.
 	State int32
 	Hits  uint32 // sequences that went on from its end
-	Met   int64  // when the latest of them came, in Unix seconds
+	Met   int64  // when the latest of them began, in Unix seconds
 }
 
 // keeping is a list of pages under construction.

@@ -451,6 +451,7 @@ func (c *comparison) openTable() (got, want any) {
 		ready, is = c.p.Grow(&l.Table, len(l.tokens)) == nil, c.m.grow(l)
 	}
 	if ready {
+		c.p.CountHit(&l.Table)
 		c.open = append(c.open, l)
 	} else {
 		c.m.close(l, l.State != NoState)

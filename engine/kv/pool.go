@@ -115,7 +115,7 @@ type page struct {
 	snapshotPaid bool
 
 	hits uint32 // sequences that went on from its end
-	met  int64  // when the latest of them came, or the page was computed, by Pool.now
+	met  int64  // when the latest of them began, or the page was computed, by Pool.now
 }
 
 // space is one namespace. It lives while anything is in it.

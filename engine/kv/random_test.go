@@ -124,6 +124,7 @@ func openRandom(r *rand.Rand, p *Pool, known map[string]bool) (*live, error) {
 		p.Close(&l.Table)
 		return nil, nil
 	}
+	p.CountHit(&l.Table)
 	return l, nil
 }
 

@@ -14,7 +14,7 @@ type Stats struct {
 	Namespaces  int
 	Tables      int // open ones
 
-	Lookups          int64 // calls of Open with tokens
+	Lookups          int64 // calls of CountHit
 	Hits             int64 // of them, with at least one page
 	HitTokens        int64
 	PagesEvicted     int64 // cached pages that were reused

@@ -12,7 +12,7 @@ type Prefix struct {
 	ID        uint64 // of its tokens, in this pool alone
 	Tokens    int
 	Hits      uint32 // sequences that went on from exactly here
-	Met       int64  // when the latest of them came, or its last page was computed; Unix seconds
+	Met       int64  // when the latest of them began, or its last page was computed; Unix seconds
 	Running   int32  // open tables that hold it
 	Pins      int32  // pins that keep it
 	Snapshot  bool   // a recurrent state is kept at its end

@@ -43,7 +43,6 @@ func (p *Pool) Open(t *Table, namespace string, tokens []int32) (cached, branch 
 	if tokens == nil {
 		return 0, 0
 	}
-	p.count.Lookups++
 	matched := p.match(t, tokens)
 	if p.hybrid {
 		branch = len(t.Pages)
@@ -56,11 +55,6 @@ func (p *Pool) Open(t *Table, namespace string, tokens []int32) (cached, branch 
 	if matched == 0 {
 		return 0, branch * p.config.PageTokens
 	}
-	p.count.Hits++
-	p.count.HitTokens += int64(matched * p.config.PageTokens)
-	end := &p.pages[t.Pages[matched-1]]
-	end.hits++
-	end.met = p.now
 	if p.hybrid {
 		p.refSnapshot(t)
 	}
@@ -68,6 +62,20 @@ func (p *Pool) Open(t *Table, namespace string, tokens []int32) (cached, branch 
 		branch = 0
 	}
 	return matched * p.config.PageTokens, branch * p.config.PageTokens
+}
+
+// CountHit counts a lookup, and what Open found as a hit. It is for a table right before its sequence first computes: the cache
+// saved nothing to one that is refused or leaves before, and what a sequence finds again it saved already.
+func (p *Pool) CountHit(t *Table) {
+	p.count.Lookups++
+	if t.matched == 0 {
+		return
+	}
+	p.count.Hits++
+	p.count.HitTokens += int64(t.matched * p.config.PageTokens)
+	end := &p.pages[t.Pages[t.matched-1]]
+	end.hits++
+	end.met = p.now
 }
 
 // match collects the matching pages in t, up to the first that is not paid for, and

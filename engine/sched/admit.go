@@ -192,10 +192,6 @@ func (s *Scheduler) start(q *Sequence, now time.Time) {
 	q.fresh = false
 	s.starts++
 	q.place = s.starts
-	if q.Started.IsZero() {
-		q.Started = now
-		s.forecast.waited(q, now.Sub(q.Arrived))
-	}
 	if q.rematch {
 		q.computed, _ = s.match(q, q.Tokens)
 		q.rematch = false
@@ -204,6 +200,11 @@ func (s *Scheduler) start(q *Sequence, now time.Time) {
 	}
 	if s.hybrid {
 		s.takeState(q)
+	}
+	if q.Started.IsZero() {
+		q.Started = now
+		s.forecast.waited(q, now.Sub(q.Arrived))
+		s.pool.CountHit(&q.table)
 	}
 	s.reserved += max(0, s.pool.PagesFor(len(q.Tokens))-len(q.table.Pages))
 	at, _ := slices.BinarySearchFunc(s.running, q.order, func(r *Sequence, order uint64) int {

@@ -161,6 +161,51 @@ func TestCachedTurnIsNotRefused(t *testing.T) {
 	}
 }
 
+// TestHitsAreOfThoseThatBegin: the cache saved nothing to a sequence that is refused or leaves before its turn, and what it saved
+// to one that begins counts once, however often that looks again.
+func TestHitsAreOfThoseThatBegin(t *testing.T) {
+	c := newComputer(t, costtest.Machines(16)[1], func(c *Config) { c.QueueTimeout = time.Millisecond })
+	c.warm()
+	first := c.must("a", 5000, 1).seq.Tokens[:5000:5000]
+	for c.step() {
+	}
+	for c.s.waiting == 0 {
+		c.must("b", 300, 100)
+		c.step()
+	}
+	before := c.s.pool.Stats().Counters()
+	var refused *RefusedError
+	again := &Sequence{Namespace: "a", Account: "a", Tokens: append(first, make([]int32, 1000)...), Max: 10}
+	if _, err := c.s.Add(again, c.now); !errors.As(err, &refused) || refused.Reason != RefusedWait {
+		t.Fatalf("a sequence that would wait: %v", err)
+	}
+	if after := c.s.pool.Stats().Counters(); after != before {
+		t.Errorf("%+v after a refusal, before %+v", after, before)
+	}
+	for _, states := range []int{0, 8} {
+		for name, leave := range leaves {
+			b := newBench(t, 400, states, func(c *Config) { c.SequencesMax = 2 })
+			one := b.seq("a", 64, 1)
+			one.SnapshotAt = []int{64}
+			if _, err := b.s.Add(one, b.now); err != nil {
+				t.Fatal(err)
+			}
+			b.until(5, ended(one))
+			begin, before := one.Tokens[:one.Prompt], b.s.pool.Stats()
+			b.s.Finish(b.again("a", 0, begin, 2000, 5), b.now, 0)
+			b.add("a", 5, 500)
+			q := b.again("a", 0, begin, 2000, 5)
+			b.until(50, func() bool { return q.Computed() > 500 })
+			leave(b, q)
+			b.until(600, func() bool { return q.phase == phasePaused || q.Running() && q.Computed() > 64 })
+			after := b.s.pool.Stats()
+			if after.Hits != before.Hits+1 || after.HitTokens != before.HitTokens+64 {
+				t.Errorf("%d states, %s: %d hits of %d tokens, want 1 of 64", states, name, after.Hits-before.Hits, after.HitTokens-before.HitTokens)
+			}
+		}
+	}
+}
+
 // TestHigherPriorityIsNotRefused: what waits behind a sequence does not count.
 func TestHigherPriorityIsNotRefused(t *testing.T) {
 	c := newComputer(t, costtest.Machines(12)[1], nil)
