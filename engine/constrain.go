@@ -48,6 +48,19 @@ func (e *Engine) constrain(account string, q *messages.Request, at start) (*gram
 	return g, trigger, nil
 }
 
+// constrain begins to follow the answer through its grammar, when its first token is wanted: a matcher takes memory for each
+// state, and time, which a request that waits or is refused does without.
+func (r *run) constrain(e *Engine) {
+	q := r.job.Request
+	if q.Grammar != nil {
+		r.matcher = q.Grammar.NewMatcher(e.vocabulary())
+		r.trigger()
+	}
+	if q.Channels != nil {
+		r.restrain()
+	}
+}
+
 // callable are the tools that the answer may call, and where each stands in the body.
 func callable(q *messages.Request) (tools []grammar.Tool, at []int) {
 	for _, t := range q.Tools {

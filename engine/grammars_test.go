@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"runtime"
+	"strings"
 	"testing"
 	"time"
 
@@ -116,5 +118,36 @@ func TestGrammarsHeldOfAQueue(t *testing.T) {
 	}
 	if full := s.sched.Stats().RefusedQueueFull; full != 1 {
 		t.Errorf("%d refusals counted", full)
+	}
+}
+
+// TestMatchersOfAQueue: a request that waits takes nothing for the states of its grammar: only an answer follows them.
+func TestMatchersOfAQueue(t *testing.T) {
+	var members []string
+	for i := range 5 {
+		members = append(members, fmt.Sprintf(`"s%d":{"type":"string","maxLength":2000}`, i))
+	}
+	schema := `{"type":"object","properties":{` + strings.Join(members, ",") + `},"additionalProperties":false}`
+	tool := `"tools":[{"name":"t","input_schema":` + schema + `}],"tool_choice":{"type":"any"}`
+	for name, of := range map[string]struct {
+		open func() (*Engine, *Stepper)
+		more string
+	}{
+		"a form":                        {func() (*Engine, *Stepper) { return open2(t, options(CPU)) }, `"output_config":{"format":{"type":"json_schema","schema":` + schema + `}}`},
+		"a call":                        {func() (*Engine, *Stepper) { return open2(t, options(CPU)) }, tool},
+		"a call of a model of channels": {func() (*Engine, *Stepper) { return channelEngine(t) }, tool},
+	} {
+		e, s := of.open()
+		r := ask(t, e, constrained(1, of.more))
+		states, jobs := r.grammars()[0].Size(), e.options.Batch.QueueMax
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		for range jobs {
+			submit(t, s, "a", r)
+		}
+		runtime.ReadMemStats(&after)
+		if took := after.TotalAlloc - before.TotalAlloc; states < 10_000 || took > uint64(jobs*states) {
+			t.Errorf("%s: %d requests that wait for a grammar of %d states take %d bytes", name, jobs, states, took)
+		}
 	}
 }

@@ -102,6 +102,9 @@ func (s *Stepper) launch(plan *sched.Plan, now time.Time) {
 // want asks for the next tokens of an item of the step whose rows end here.
 func (s *Stepper) want(in *kernel.Input, it *sched.Item, later int) {
 	r := s.runs[it.Seq]
+	if r.produced == 0 && later == 0 {
+		r.constrain(s.engine)
+	}
 	first := len(in.Tokens) - 1 - len(it.Draft)
 	for i := range 1 + len(it.Draft) {
 		n := len(in.Rows)

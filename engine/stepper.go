@@ -49,7 +49,7 @@ type run struct {
 	job     *Job
 	seq     sched.Sequence
 	sampler *sample.Sampler
-	matcher *grammar.Matcher // nil for a free answer
+	matcher *grammar.Matcher // nil for a free answer, and until the first token is wanted
 	decoder *tokenizer.Decoder
 	parser  *output.Parser
 	drafter drafter // nil without drafts
@@ -167,13 +167,6 @@ func (s *Stepper) submit(j *Job, now time.Time) error {
 		if refused := s.sched.RefuseMemory(); refused != nil {
 			return refusal(refused)
 		}
-	}
-	if q.Grammar != nil {
-		r.matcher = q.Grammar.NewMatcher(s.engine.vocabulary())
-		r.trigger()
-	}
-	if q.Channels != nil {
-		r.restrain()
 	}
 	if s.drafts {
 		r.drafter = draft.New(s.stops)
