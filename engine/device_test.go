@@ -4,9 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"testing"
 	"time"
+	"weak"
 
 	"corenode/engine/kernel"
 	"corenode/engine/sample"
@@ -466,4 +468,30 @@ func TestDeviceStorm(t *testing.T) {
 	if preempted == 0 || paused == 0 {
 		t.Errorf("%d preemptions, %d steps with a paused sequence", preempted, paused)
 	}
+}
+
+// TestIdleKeepsNothingOfItsRuns: what ended is in nobody's hands once there is nothing to do, not in what the next steps use again.
+func TestIdleKeepsNothingOfItsRuns(t *testing.T) {
+	e, s := open2(t, setup{model: "tiny-qwen3-f16"}.options())
+	d := onDevice(t, e, s, 0)
+	var runs []weak.Pointer[run]
+	var prompts []weak.Pointer[int32]
+	for _, r := range variety(t, e) {
+		submit(t, s, "a", r)
+		prompts = append(prompts, weak.Make(&r.Distinct[0]))
+	}
+	for _, r := range s.order {
+		runs = append(runs, weak.Make(r))
+	}
+	runAll(t, s)
+	if d.rows == 0 || d.held == 0 {
+		t.Fatalf("%d rows are drawn by the device, %d of them by a grammar: the test sees nothing", d.rows, d.held)
+	}
+	runtime.GC()
+	for i := range runs {
+		if runs[i].Value() != nil || prompts[i].Value() != nil {
+			t.Errorf("request %d is in memory still: its run %v, its prompt %v", i, runs[i].Value() != nil, prompts[i].Value() != nil)
+		}
+	}
+	runtime.KeepAlive(s)
 }

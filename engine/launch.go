@@ -32,6 +32,12 @@ type launched struct {
 	in    kernel.Input
 }
 
+// drop lets go of what rows and spans refer to: their sequences may have ended.
+func (l *launched) drop() {
+	clear(l.in.Rows)
+	clear(l.in.Step.Spans)
+}
+
 // newProgram returns what computes the model's steps.
 func (e *Engine) newProgram() (program kernel.Program, device bool, err error) {
 	if p, ok := e.forwarder.(kernel.Programmer); ok {

@@ -252,6 +252,7 @@ func (s *Stepper) collect() {
 	plan := l.plan
 	s.sample(l)
 	s.remember(l)
+	l.drop()
 	s.owe(s.sched.Commit(plan))
 	done := time.Now()
 	s.touch(plan.Rows)

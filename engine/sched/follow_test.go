@@ -1,8 +1,10 @@
 package sched
 
 import (
+	"runtime"
 	"testing"
 	"time"
+	"weak"
 
 	"corenode/engine/kv"
 )
@@ -112,4 +114,45 @@ func TestMemoryStaysWithItsSteps(t *testing.T) {
 			t.Errorf("%s, and the step is done: %+v", name, st)
 		}
 	}
+}
+
+// TestIdleKeepsNoSequence: the plan in which nothing runs leaves nothing of the sequences that ended.
+func TestIdleKeepsNoSequence(t *testing.T) {
+	b := newBench(t, 100, 0, nil)
+	var all []weak.Pointer[Sequence]
+	for range b.s.config.SequencesMax {
+		all = append(all, weak.Make(b.add("a", 20, 5)))
+	}
+	followed := 0
+	for {
+		plans := []*Plan{b.s.Plan(b.now)}
+		if len(plans[0].Items) == 0 {
+			break
+		}
+		if p := b.s.PlanFollowing(); p != nil {
+			plans = append(plans, p)
+			followed++
+		}
+		for _, p := range plans {
+			b.s.Commit(p)
+			for _, it := range p.Items {
+				if !it.Logits {
+					continue
+				}
+				if b.s.Append(it.Seq, 1); len(it.Seq.Tokens) == it.Seq.Prompt+it.Seq.Max {
+					b.s.Finish(it.Seq, b.now, 0)
+				}
+			}
+		}
+	}
+	if followed == 0 {
+		t.Fatal("no plan follows another: the test sees nothing")
+	}
+	runtime.GC()
+	for i, q := range all {
+		if q.Value() != nil {
+			t.Errorf("sequence %d of %d is in memory still", i, len(all))
+		}
+	}
+	runtime.KeepAlive(b)
 }

@@ -68,6 +68,7 @@ func (s *Scheduler) Plan(now time.Time) *Plan {
 	}
 	p := &s.plan
 	p.reset()
+	s.following.reset()
 	s.rows, s.planned = 0, now
 	s.expire(now)
 	s.planDecodes(now)
@@ -111,6 +112,7 @@ func (s *Scheduler) planDecodes(now time.Time) {
 			s.addItem(q, 1)
 		}
 	}
+	clear(s.planning) // drops pointers to sequences that end
 }
 
 // addItem plans the next n tokens of a running sequence.
@@ -212,6 +214,7 @@ func (s *Scheduler) planPrefills(now time.Time) {
 			q.account.skipped++
 		}
 	}
+	clear(s.planning) // as planDecodes does
 }
 
 // prefillOrder puts accounts first that were passed over too often, then goes by service, then
