@@ -13,7 +13,9 @@ const (
 // Budget bounds retries. It is not safe for concurrent use.
 type Budget struct {
 	requests, retries [budgetSeconds]int
-	second            int64 // of the latest bucket
+	at                time.Time     // of the latest call
+	age               time.Duration // that passed until then, whatever the clock was set to
+	second            int64         // of the latest bucket
 }
 
 // Request counts a request that begins.
@@ -34,11 +36,15 @@ func (b *Budget) Retry(now time.Time) { b.retries[b.bucket(now)]++ }
 
 // bucket is the one of this second; those in between are cleared.
 func (b *Budget) bucket(now time.Time) int {
-	second := now.Unix()
+	if !b.at.IsZero() {
+		b.age += max(0, now.Sub(b.at))
+	}
+	b.at = now
+	second := int64(b.age / time.Second)
 	for n := min(budgetSeconds, second-b.second); n > 0; n-- {
 		i := (second - n + 1) % budgetSeconds
 		b.requests[i], b.retries[i] = 0, 0
 	}
-	b.second = max(b.second, second)
-	return int(b.second % budgetSeconds)
+	b.second = second
+	return int(second % budgetSeconds)
 }

@@ -152,7 +152,7 @@ func TestBudget(t *testing.T) {
 	}
 }
 
-// TestBudgetClears: what is ten seconds old does not count; a clock that was set back is borne.
+// TestBudgetClears: what is ten seconds old does not count; a clock that was set back goes on from there.
 func TestBudgetClears(t *testing.T) {
 	var b Budget
 	for range 50 {
@@ -162,12 +162,25 @@ func TestBudgetClears(t *testing.T) {
 		after time.Duration
 		want  int
 	}{
-		{0, 10}, {9 * time.Second, 0}, {10 * time.Second, 3}, {5 * time.Second, 0}, {19 * time.Second, 0}, {20 * time.Second, 3},
+		{0, 10}, {9 * time.Second, 0}, {10 * time.Second, 3}, {5 * time.Second, 0}, {14 * time.Second, 0}, {15 * time.Second, 3},
 		{time.Hour, 3},
 	} {
 		if n := retries(&b, base.Add(step.after)); n != step.want {
 			t.Errorf("after %v: %d retries, want %d", step.after, n, step.want)
 		}
+	}
+}
+
+// TestBudgetOfAClockThatIsSet: after a clock was set back, what is ten seconds old does not count either.
+func TestBudgetOfAClockThatIsSet(t *testing.T) {
+	var b Budget
+	b.Request(base)
+	back := base.Add(-time.Hour)
+	for n := range 10_000 { // in 100 seconds
+		b.Request(back.Add(time.Duration(n) * 10 * time.Millisecond))
+	}
+	if n := retries(&b, back.Add(100*time.Second)); n < 180 || n > 200 {
+		t.Errorf("%d retries, want a fifth of the 1000 requests of the last ten seconds", n)
 	}
 }
 
