@@ -4,6 +4,8 @@ import (
 	"container/heap"
 	"slices"
 	"time"
+
+	"corenode/engine/priority"
 )
 
 // line is the waiting sequences of one account and one priority, by arrival.
@@ -26,11 +28,9 @@ type class struct {
 	since    time.Time   // when it began to wait, or last had a sequence admitted
 }
 
-// due orders classes: one level of priority is worth a wait of priorityWait. It does not change
-// while the class waits. So the first class stays first until it is served, and every class
-// becomes first in the end.
+// due orders classes. It does not change while the class waits.
 func (c *class) due(priorityWait time.Duration) time.Time {
-	return c.since.Add(-time.Duration(c.priority) * priorityWait)
+	return priority.Due(c.priority, c.since, priorityWait)
 }
 
 // waitingHeap orders the lines of a class: the account served least first,

@@ -69,6 +69,7 @@ import (
 
 	"corenode/engine/cost"
 	"corenode/engine/kv"
+	"corenode/engine/priority"
 )
 
 // TooLargeError says that a sequence could not run even if it were alone.
@@ -85,9 +86,6 @@ func (e *TooLargeError) Error() string {
 // Align is what pieces of a prefill end at multiples of: the chunk of the
 // recurrence's parallel form. Models without recurrent state do with less.
 const Align = 64
-
-// priorityWait is Config.PriorityWait where that is not set.
-const priorityWait = 10 * time.Second
 
 // Config is fixed for the life of a Scheduler.
 type Config struct {
@@ -119,7 +117,7 @@ type Config struct {
 	// this holds for any account, and where only time for it is lacking in the steps.
 	FairWait time.Duration
 	// PriorityWait is what one level of priority is worth in waiting. A priority that has
-	// waited n times this long goes before one that is n levels higher. 0 is ten seconds.
+	// waited n times this long goes before one that is n levels higher. 0 is priority.Wait.
 	PriorityWait time.Duration
 	// DecodeSnapshotTokens is the distance at which decoding moves a snapshot of its state
 	// along, so that the next turn can go on from the end of this one. It is a multiple of the
@@ -207,7 +205,7 @@ func New(c Config, pool *kv.Pool) (*Scheduler, error) {
 	if err := c.Validate(pool.Config().PageTokens); err != nil {
 		return nil, fmt.Errorf("sched: %w", err)
 	}
-	c.PriorityWait = cmp.Or(c.PriorityWait, priorityWait)
+	c.PriorityWait = cmp.Or(c.PriorityWait, priority.Wait)
 	align := Align
 	if !pool.Hybrid() {
 		align = alignPlain

@@ -17,6 +17,7 @@ func (m *Model) request() {
 // place is what choose counted for a request; the zero value is none.
 type place struct {
 	*replica
+	account  string   // whose it is, as its wish said
 	prefixes []uint64 // the beginnings of the prompt
 	fresh    []uint64 // those that it was not thought to have before
 	known    int      // how many of prefixes, from the front, it was thought to have
@@ -51,8 +52,8 @@ func (m *Model) leave(w *waiter) bool {
 	return m.line.leave(w)
 }
 
-// serveWaiting gives places that may have come free to those that wait longest. mu is held.
-func (m *Model) serveWaiting() { m.line.serve(m.chooseNow) }
+// serveWaiting gives places that may have come free to those that wait, in their order. mu is held.
+func (m *Model) serveWaiting() { m.line.serve(time.Now(), m.chooseNow) }
 
 // chooseNow is choose, whoever waits. mu is held.
 func (m *Model) chooseNow(w wish) choice {
@@ -76,15 +77,17 @@ func (m *Model) chooseNow(w wish) choice {
 	if w.retry {
 		m.budget.Retry(now)
 	}
-	return choice{place: place{m.replicas[c.ID], w.key.Prefixes, c.New, c.Known}}
+	m.line.took(w.account, now)
+	return choice{place: place{m.replicas[c.ID], w.account, w.key.Prefixes, c.New, c.Known}}
 }
 
 // giveBack gives back what choose counted, where an attempt says nothing of the replica.
-func (m *Model) giveBack(r *replica) {
+func (m *Model) giveBack(p place) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.replicas[r.base] == r { // else another one may be there now
-		m.set.Release(r.base)
+	m.line.gave(p.account)
+	if m.replicas[p.base] == p.replica { // else another one may be there now
+		m.set.Release(p.base)
 		m.serveWaiting()
 	}
 }
@@ -93,6 +96,7 @@ func (m *Model) giveBack(r *replica) {
 func (m *Model) refused(p place) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	m.line.gave(p.account)
 	if m.replicas[p.base] == p.replica {
 		m.set.Release(p.base)
 		m.set.Unlearn(p.base, p.fresh)
@@ -113,6 +117,7 @@ func (m *Model) release(p place, o *outcome) {
 	r := p.replica
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	m.line.gave(p.account)
 	if m.replicas[r.base] != r { // it was removed meanwhile; another one may be there now
 		return
 	}

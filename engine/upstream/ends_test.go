@@ -376,7 +376,7 @@ func TestRefusingServerIsLeft(t *testing.T) {
 		for range 10 {
 			p := choose()
 			if p.base != first.base {
-				m.giveBack(p.replica)
+				m.giveBack(p)
 				break
 			}
 			fail(p, status)

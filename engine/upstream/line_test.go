@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"corenode/bench/fake"
+	"corenode/engine"
 	"corenode/engine/upstream/route"
 	"corenode/engine/upstream/wire"
 )
@@ -53,6 +54,44 @@ func TestQueueHasAnOrder(t *testing.T) {
 	}
 }
 
+// TestPlacesGoByPriorityAndAccount: of those that wait the highest priority is answered first, then the accounts take
+// turns, each with its requests in their order.
+func TestPlacesGoByPriorityAndAccount(t *testing.T) {
+	gate := make(chan struct{})
+	s := start(t, wire.VLLM, func(int, []byte) fake.Script {
+		<-gate
+		return fake.Script{Text: []string{"x"}}
+	})
+	m := open(t, wire.VLLM, func(o *Options) { o.ConnectionsMax = 1 }, s)
+	l := newLoop(t, m)
+	var ends []*bool
+	submit := func(account, name string, priority int8) {
+		l.priority = priority
+		_, _, over := l.job(account, fmt.Sprintf(`{"model":"far","max_tokens":100,"messages":[{"role":"user","content":"%s."}]}`, name))
+		ends = append(ends, over)
+		l.until(func() bool { return len(s.Seen()) == 1 && m.Waiting() == len(ends)-1 })
+	}
+	submit("z", "runs", 0)
+	submit("b", "batch", -20)
+	for _, name := range []string{"a1", "a2", "a3"} {
+		submit("a", name, 0)
+	}
+	submit("b", "b1", 0)
+	submit("a", "urgent", 10)
+	for range ends {
+		gate <- struct{}{}
+	}
+	l.until(func() bool { return !slices.ContainsFunc(ends, func(over *bool) bool { return !*over }) })
+	if m.line.places["a"]+m.line.places["b"] != 0 {
+		t.Errorf("all are over, and accounts have places: %v", m.line.places)
+	}
+	for n, name := range []string{"runs", "urgent", "b1", "a1", "a2", "a3", "batch"} {
+		if seen := s.Seen()[n].Body; !strings.Contains(string(seen), name+".") {
+			t.Errorf("at place %d, where %s belongs, came %s", n, name, seen)
+		}
+	}
+}
+
 // TestLine: those that were submitted first are served first, one that can go to none of what is free keeps its place, and
 // however many wait, one place that comes free is asked for by few.
 func TestLine(t *testing.T) {
@@ -89,7 +128,7 @@ func TestLine(t *testing.T) {
 		asked int
 	}{{"x", b, 4}, {"y", a, 3}, {"y", c, 3}} { // besides who is told, one for each list of what was tried
 		free[step.free], asked = 1, 0
-		l.serve(choose)
+		l.serve(begin, choose)
 		select {
 		case got := <-step.told.told:
 			if got.base != step.free {
@@ -105,7 +144,7 @@ func TestLine(t *testing.T) {
 	if l.leave(a) || !l.leave(twice) {
 		t.Error("who was told is in line, or who was not is not")
 	}
-	l.serve(func(wish) choice { return choice{why: route.NoneUp} })
+	l.serve(begin, func(wish) choice { return choice{why: route.NoneUp} })
 	if l.len() != 0 {
 		t.Errorf("no replica is up, and %d wait", l.len())
 	}
@@ -120,14 +159,14 @@ func TestRetryThatNobodyTakes(t *testing.T) {
 		return w
 	}
 	first, retry := join(), join("x")
-	l.serve(func(w wish) choice {
+	l.serve(time.Time{}, func(w wish) choice {
 		if len(w.tried) > 0 {
 			return choice{why: route.NoneUp}
 		}
 		return choice{why: route.AllFull}
 	})
-	if len(retry.told) != 1 || len(first.told) != 0 || l.len() != 1 || l.retries != 0 {
-		t.Errorf("%d and %d are told; %d wait, %d of them retries", len(first.told), len(retry.told), l.len(), l.retries)
+	if len(retry.told) != 1 || len(first.told) != 0 || l.len() != 1 || l.next(nil).first() != first {
+		t.Errorf("%d and %d are told; %d wait", len(first.told), len(retry.told), l.len())
 	}
 }
 
@@ -139,21 +178,21 @@ func TestLeavingTheLine(t *testing.T) {
 		if first.why != route.Chosen {
 			t.Fatalf("the place is not free: %d", first.why)
 		}
-		r := &relay{model: m, submitted: time.Now()}
+		r := &relay{model: m, job: &engine.Job{}, submitted: time.Now()}
 		r.ctx, r.cancel = context.WithCancel(context.Background())
 		ended := make(chan struct{})
 		go func() {
 			defer close(ended)
 			if p, err := r.choose(route.Key{}, nil, nil); err == nil {
-				m.giveBack(p.replica)
+				m.giveBack(p)
 			}
 		}()
 		waitFor(t, "the request to wait", func() bool { return m.Waiting() == 1 })
 		go r.cancel()
-		m.giveBack(first.replica)
+		m.giveBack(first.place)
 		<-ended
-		if n := m.Waiting(); n != 0 {
-			t.Fatalf("%d wait", n)
+		if n := m.Waiting(); n != 0 || len(m.line.places) != 0 {
+			t.Fatalf("%d wait, and accounts have places: %v", n, m.line.places)
 		}
 	}
 }

@@ -214,9 +214,9 @@ func (r *relay) tryOne(rep place, n int) (rest *leftover, o *outcome) {
 	defer func() {
 		switch {
 		case !over:
-			r.model.giveBack(rep.replica)
+			r.model.giveBack(rep)
 		case o != nil && r.ctx.Err() != nil:
-			r.model.giveBack(rep.replica)
+			r.model.giveBack(rep)
 		default:
 			r.model.release(rep, o)
 		}
@@ -242,7 +242,8 @@ func (r *relay) stopped() *abi.Error {
 func (r *relay) choose(key route.Key, tried []string, last *outcome) (place, *abi.Error) {
 	m := r.model
 	retry := last != nil && last.verdict != absent && last.verdict != full // else nothing of the request had begun: it costs no budget
-	w := &waiter{wish: wish{key, tried, retry}, submitted: r.submitted, told: make(chan choice, 1)}
+	w := &waiter{wish: wish{key, r.job.Account, tried, retry}, priority: r.job.Priority, submitted: r.submitted,
+		told: make(chan choice, 1)}
 	c, waits := m.chooseOrWait(w)
 	if waits {
 		var err *abi.Error

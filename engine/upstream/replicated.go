@@ -59,7 +59,7 @@ func (s *ReplicatedStepper) Submit(j *engine.Job, now time.Time, taken func(*abi
 		m.request()
 		finished := j.Finished
 		j.Finished = func(r engine.Result) {
-			m.giveBack(rep.replica)
+			m.giveBack(rep)
 			finished(r)
 		}
 		s.submitOwn(j, now, func(err *abi.Error) {

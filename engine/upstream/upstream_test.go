@@ -89,11 +89,12 @@ func withMoreTime(t testing.TB, try func(unit time.Duration) error) {
 
 // loop is a step loop with one stepper.
 type loop struct {
-	t       testing.TB
-	m       *Model
-	stepper *Stepper
-	wake    chan struct{}
-	trace   engine.Trace // of the requests
+	t        testing.TB
+	m        *Model
+	stepper  *Stepper
+	wake     chan struct{}
+	trace    engine.Trace // of the requests
+	priority int8         // of the requests
 }
 
 func newLoop(t testing.TB, m *Model) *loop {
@@ -123,7 +124,8 @@ func (l *loop) job(account, body string) (*engine.Job, *told, *bool) {
 		out = engine.NewOutput(256)
 	}
 	r.Trace = l.trace
-	j := &engine.Job{ID: "req_1", Account: account, Session: "session of " + account, Request: r, Output: out}
+	j := &engine.Job{ID: "req_1", Account: account, Session: "session of " + account, Request: r, Output: out,
+		Priority: l.priority}
 	got, over := &told{}, new(bool)
 	j.Finished = func(r engine.Result) { got.result, *over = r, true }
 	l.stepper.Submit(j, time.Now(), func(err *abi.Error) {

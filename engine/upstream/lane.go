@@ -1,0 +1,133 @@
+package upstream
+
+import (
+	"cmp"
+	"container/heap"
+	"container/list"
+	"slices"
+	"time"
+
+	"corenode/engine/priority"
+)
+
+// class is the requests of one priority that wait.
+type class struct {
+	priority int8
+	since    time.Time // when it began to wait, or was last given a place
+	kinds    []*kind   // those of which a request waits
+}
+
+func (c *class) due() time.Time { return priority.Due(c.priority, c.since, priority.Wait) }
+
+// next is the lane that is served next of the class, but for some kinds; nil is none.
+func (c *class) next(but []wish) *lane {
+	var next *lane
+	for _, k := range c.kinds {
+		if !slices.ContainsFunc(but, k.is) && (next == nil || k.lanes[0].before(next)) {
+			next = k.lanes[0]
+		}
+	}
+	return next
+}
+
+// kind is where requests like this one wait.
+func (c *class) kind(w wish) *kind {
+	at := slices.IndexFunc(c.kinds, func(k *kind) bool { return k.is(w) })
+	if at < 0 {
+		at = len(c.kinds)
+		c.kinds = append(c.kinds, &kind{class: c, tried: w.tried, retry: w.retry})
+	}
+	return c.kinds[at]
+}
+
+// kind is the requests of a class that may go to the same replicas: where there is no room for one of them, there is none
+// for any.
+type kind struct {
+	class *class
+	tried []string
+	retry bool
+	lanes laneHeap
+}
+
+func (k *kind) is(w wish) bool { return k.retry == w.retry && slices.Equal(k.tried, w.tried) }
+
+// lane is where the requests of an account wait that are of this kind.
+func (k *kind) lane(a *account) *lane {
+	at := slices.IndexFunc(a.lanes, func(n *lane) bool { return n.kind == k })
+	if at < 0 {
+		at = len(a.lanes)
+		a.lanes = append(a.lanes, &lane{account: a, kind: k, at: -1})
+	}
+	return a.lanes[at]
+}
+
+// account is one of which requests wait.
+type account struct {
+	name   string
+	places int       // that it has
+	since  time.Time // when it began to wait, or was last given a place
+	lanes  []*lane   // one for each kind of its requests
+}
+
+// moved puts the account's lanes where they belong.
+func (a *account) moved() {
+	for _, n := range a.lanes {
+		heap.Fix(&n.kind.lanes, n.at)
+	}
+}
+
+// lane is the requests of one account and one kind, those first that were submitted first. It has at least one.
+type lane struct {
+	account *account
+	kind    *kind
+	waiters list.List // of *waiter
+	at      int       // in the kind's lanes; -1: not yet
+}
+
+func (n *lane) first() *waiter { return n.waiters.Front().Value.(*waiter) }
+
+// add puts a request behind those that were submitted before it, which all but few were.
+func (n *lane) add(w *waiter) {
+	w.lane = n
+	before := n.waiters.Back()
+	for before != nil && before.Value.(*waiter).submitted.After(w.submitted) {
+		before = before.Prev()
+	}
+	if before == nil {
+		w.in = n.waiters.PushFront(w)
+		return
+	}
+	w.in = n.waiters.InsertAfter(w, before)
+}
+
+// before says whether a lane is served before another one of its class.
+func (n *lane) before(o *lane) bool {
+	a, b := n.account, o.account
+	return cmp.Or(cmp.Compare(a.places, b.places), a.since.Compare(b.since), n.first().submitted.Compare(o.first().submitted)) < 0
+}
+
+// laneHeap is the lanes of a kind, the one first that is served first.
+type laneHeap []*lane
+
+// Len implements heap.Interface, as the others do.
+func (h laneHeap) Len() int           { return len(h) }
+func (h laneHeap) Less(i, j int) bool { return h[i].before(h[j]) }
+func (h laneHeap) Swap(i, j int) {
+	h[i], h[j] = h[j], h[i]
+	h[i].at, h[j].at = i, j
+}
+
+// Push implements heap.Interface.
+func (h *laneHeap) Push(x any) {
+	n := x.(*lane)
+	n.at = len(*h)
+	*h = append(*h, n)
+}
+
+// Pop implements heap.Interface.
+func (h *laneHeap) Pop() any {
+	n := (*h)[len(*h)-1]
+	(*h)[len(*h)-1] = nil
+	*h = (*h)[:len(*h)-1]
+	return n
+}
