@@ -227,6 +227,8 @@ type Call struct {
 	Translator string
 	// Peer is the node that forwarded the request, limits and bills it.
 	Peer Peer
+	// Priority is what Peer gave it among requests that wait; 0 without one.
+	Priority int8
 }
 
 // Settled is how a request ended and what it cost.

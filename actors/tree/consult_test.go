@@ -46,6 +46,25 @@ func TestRefusalsSayWhatWasAsked(t *testing.T) {
 	})
 }
 
+// TestPriorityOfANode: a request that another node forwards waits with the priority that it has there.
+func TestPriorityOfANode(t *testing.T) {
+	inBubble(t, Config{}, func(t *testing.T, w *world) {
+		a := w.set(plain, 1000)
+		for peer, want := range map[account.Peer]int8{account.ClusterPeer(): 7, account.KeyPeer("one"): 7, {}: 0} {
+			c := w.call(a, "one", 10, 5, true)
+			c.Peer, c.Priority = peer, 7
+			s, _, err := w.tree.Generate(c)
+			if err != nil || s.r.job.Priority != want {
+				t.Fatalf("%+v: %v", peer, err)
+			}
+			w.read(s)
+			if _, err := settled(s); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+}
+
 // TestPolicy: what the operator's policy says is done, and what it is told is true.
 func TestPolicy(t *testing.T) {
 	inBubble(t, Config{}, func(t *testing.T, w *world) {

@@ -6,8 +6,9 @@ import (
 )
 
 // A node that forwards its requests here has admitted, held and will bill them. This one
-// only computes: their way leaves out policy, limiter and ledger, and their cached prefixes
-// lie in a partition that the other node names for each of its accounts.
+// only computes: their way leaves out policy, limiter and ledger. Their cached prefixes
+// lie in a partition that the other node names for each of its accounts, and their priority is
+// what its policy said.
 
 // peer says whether another node forwarded the request.
 func (r *request) peer() bool { return r.call.Peer.Forwards() }

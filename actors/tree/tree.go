@@ -272,6 +272,7 @@ func (t *Tree) newRequest(c account.Call) (*request, *abi.Error) {
 	}
 	r.job.Finished = r.finished
 	if r.peer() {
+		r.job.Priority = c.Priority
 		return r, nil
 	}
 	return r, r.setQuote()

@@ -357,7 +357,11 @@ func (r *relay) send(rep *replica, n int) (*conn, *http.Response, error) {
 // header is what goes out with the body: nothing of it says whose the request is.
 func (r *relay) header(rep *replica, n int) []field {
 	m := r.model
-	h := append(m.header(rep, r.job.Account), field{"Accept", "text/event-stream"},
+	h := m.header(rep, r.job.Account)
+	if p := r.job.Priority; m.traits.Partition && p != 0 {
+		h = append(h, field{wire.PriorityHeader, strconv.Itoa(int(p))})
+	}
+	h = append(h, field{"Accept", "text/event-stream"},
 		field{"X-Request-Id", r.job.ID + "-r" + strconv.Itoa(n)}, field{"X-Session-Id", m.secretName("session", r.job.Session)})
 	return append(m.forwarded(h, r.sent.forward), r.traceHeader()...)
 }

@@ -525,6 +525,23 @@ func TestTextsOfServers(t *testing.T) {
 	}
 }
 
+// TestNodesAreToldPriorities: another node is told the priority of a request that has one, and no other server is.
+func TestNodesAreToldPriorities(t *testing.T) {
+	for _, c := range []struct {
+		flavor   wire.Flavor
+		priority int8
+		want     []string
+	}{{wire.Corenode, -20, []string{"-20"}}, {wire.Corenode, 0, nil}, {wire.VLLM, -20, nil}} {
+		s := start(t, c.flavor, plainAnswer)
+		l := newLoop(t, open(t, c.flavor, nil, s))
+		l.priority = c.priority
+		l.ask("a", hello(false))
+		if got := s.Seen()[0].Header.Values(wire.PriorityHeader); !slices.Equal(got, c.want) {
+			t.Errorf("%s, %d: %q", c.flavor, c.priority, got)
+		}
+	}
+}
+
 // TestCountsAreOfANode: another node is asked to count as it is asked to answer, by a node, so
 // that it applies no limit of its own.
 func TestCountsAreOfANode(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto/subtle"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/valyala/fasthttp"
@@ -106,6 +107,18 @@ func (s *Server) clusterPeer(secret []byte, h *fasthttp.RequestHeader) *Identity
 	}
 	return &Identity{KeyID: clusterName, Peer: account.ClusterPeer(),
 		Account: &account.Account{ID: string(partition), Name: clusterName, Unlimited: true, Concurrency: peerConcurrency}}
+}
+
+// priority is what a node says of a request that it forwards. A client's own word counts for nothing.
+func (who *Identity) priority(h *fasthttp.RequestHeader) int8 {
+	if !who.Peer.Forwards() {
+		return 0
+	}
+	n, err := strconv.ParseInt(string(h.Peek(wire.PriorityHeader)), 10, 8)
+	if err != nil {
+		return 0 // it has none, or says what is none
+	}
+	return int8(n)
 }
 
 // authenticate remembers who is calling. A node of the same database calls where nodes ask, and is nobody elsewhere:

@@ -61,6 +61,26 @@ func TestNoFreeDescriptor(t *testing.T) {
 	}
 }
 
+// TestPriorityIsANodes: the priority that a node says of a request which it forwards goes on with it, that of a client does not.
+func TestPriorityIsANodes(t *testing.T) {
+	b := newFakeBackend(say("x"))
+	n := start(t, Config{PeerKeys: []string{"key_good"}}, b)
+	body := `{"model":"core-1.1","max_tokens":5,"messages":[{"role":"user","content":"hi"}]}`
+	for _, c := range []struct {
+		partition, said string
+		want            int8
+	}{{"one", "-20", -20}, {"one", "127", 127}, {"one", "128", 0}, {"one", "high", 0}, {"one", "", 0}, {"", "10", 0}} {
+		r := n.raw(fmt.Sprintf("POST /v1/messages HTTP/1.1\r\nHost: x\r\n%s\r\n%s: %s\r\n%s: %s\r\nContent-Length: %d\r\n\r\n%s",
+			bearerKey, wire.PartitionHeader, c.partition, wire.PriorityHeader, c.said, len(body), body))
+		if r.StatusCode != 200 {
+			t.Fatalf("%d %s", r.StatusCode, r.body)
+		}
+		if got := (<-b.streams).call.Priority; got != c.want {
+			t.Errorf("partition %q, priority %q: %d, want %d", c.partition, c.said, got, c.want)
+		}
+	}
+}
+
 // TestSecretOfNodesOpensTheirListener: the secret that nodes show each other is one on the listener where nodes ask, and
 // no key on the public one.
 func TestSecretOfNodesOpensTheirListener(t *testing.T) {

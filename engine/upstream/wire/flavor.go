@@ -41,7 +41,7 @@ type Traits struct {
 	Extended bool
 	// CacheSalt says that the body's cache_salt keeps one account's prefixes from another's.
 	CacheSalt bool
-	// Partition says that the header PartitionHeader does.
+	// Partition says that the header PartitionHeader does. Such a server knows PriorityHeader, too.
 	Partition bool
 	// ContinuousUsage asks for the usage on every chunk of a chat stream.
 	ContinuousUsage bool
@@ -74,10 +74,12 @@ type Traits struct {
 	Count string
 }
 
-// PartitionHeader tells another node whose cached prefixes a request may find, and
-// HopHeader that it comes from a node and must not be forwarded again.
+// PartitionHeader tells another node whose cached prefixes a request may find, PriorityHeader
+// its priority among those that wait, where that is not 0, and HopHeader that it comes from a
+// node and must not be forwarded again.
 const (
 	PartitionHeader = "X-Corenode-Partition"
+	PriorityHeader  = "X-Corenode-Priority"
 	HopHeader       = "X-Corenode-Hop"
 )
 
