@@ -20,8 +20,8 @@ type Job struct {
 	Account string // an account, or another node's partition of it; prefixes are never shared between two
 	Session string // names the conversation
 	Request *Request
-	// Priority orders the jobs that wait for a slot, higher first; 0 is the usual
-	// one. A level is worth ten seconds of waiting, so none waits for ever.
+	// Priority orders the jobs that wait for a slot, or for a place on a server elsewhere, higher
+	// first; 0 is the usual one. A level is worth priority.Wait, so none waits for ever.
 	Priority int8
 	// Pin asks for a Handle on the computed prefix when the job ends.
 	Pin bool
