@@ -155,6 +155,16 @@ func (p *plain) leave(w *waiter) {
 	p.waiters = slices.DeleteFunc(p.waiters, func(o *waiter) bool { return o == w })
 }
 
+// roomFor is where a request finds one of the places that are free.
+func roomFor(w wish, free map[string]int) string {
+	for _, id := range []string{"x", "y"} {
+		if free[id] > 0 && !slices.Contains(w.tried, id) {
+			return id
+		}
+	}
+	return ""
+}
+
 // TestLineIsInOrder: whatever comes, leaves, is served and gives back, each place goes to the one that a look at all that
 // wait finds first.
 func TestLineIsInOrder(t *testing.T) {
@@ -164,15 +174,7 @@ func TestLineIsInOrder(t *testing.T) {
 		var l line
 		p := &plain{classes: map[int8]time.Time{}, accounts: map[string]time.Time{}, places: map[string]int{}}
 		now, free, owners, came := time.Unix(1_000_000, 0), map[string]int{}, []string{}, []*waiter{}
-		roomAt := func(w wish) string {
-			for _, id := range []string{"x", "y"} {
-				if free[id] > 0 && !slices.Contains(w.tried, id) {
-					return id
-				}
-			}
-			return ""
-		}
-		hasRoom := func(w wish) bool { return roomAt(w) != "" }
+		hasRoom := func(w wish) bool { return roomFor(w, free) != "" }
 		choose := func(w wish) choice {
 			if !hasRoom(w) {
 				return choice{why: route.AllFull}
@@ -181,7 +183,7 @@ func TestLineIsInOrder(t *testing.T) {
 			if want := p.first(hasRoom); got != want {
 				t.Fatalf("seed %d: %+v is served before %+v", seed, got, want)
 			}
-			free[roomAt(w)]--
+			free[roomFor(w, free)]--
 			owners = append(owners, w.account)
 			l.took(w.account, now)
 			p.serve(got, now)
