@@ -50,35 +50,58 @@ document.addEventListener('submit', e => {
 	if (sure && !confirm(sure)) e.preventDefault();
 });
 
-// Charts.
-const style = name => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
-const unitText = (unit, v) => {
+// decimal, seconds and clock write what they get as the pages do: see format.go.
+const decimal = v => {
 	if (v == null) return '–';
-	if (unit === 's') return v < 1e-3 ? (v * 1e6).toPrecision(3) + ' µs' : v < 1 ? (v * 1e3).toPrecision(3) + ' ms' : v.toPrecision(3) + ' s';
-	return Number(v.toPrecision(3)).toLocaleString();
+	if (Math.abs(v) < 100) return String(Number(v.toPrecision(3)));
+	return String(Math.round(v)).replace(/\B(?=(\d{3})+$)/g, '\u202f');
 };
+const seconds = v => {
+	if (v == null) return '–';
+	return v < 1e-3 ? decimal(v * 1e6) + ' µs' : v < 1 ? decimal(v * 1e3) + ' ms' : decimal(v) + ' s';
+};
+const clock = t => t == null ? '–' : new Date(t * 1000).toISOString().slice(0, 19).replace('T', ' ');
+
+// Charts. Looks are those of a chart's lines; the names of colors are those of the page, whose values may change.
+const looks = [
+	{color: '--accent', dash: [], border: 'solid'},
+	{color: '--bad', dash: [2, 2], border: 'dotted'},
+	{color: '--good', dash: [6, 3], border: 'dashed'},
+];
+const style = name => () => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
 class Chart {
 	constructor(figure) {
 		this.room = figure.querySelector('div');
-		this.unit = figure.dataset.unit;
+		this.text = figure.dataset.unit === 's' ? seconds : decimal;
 		this.names = figure.dataset.names.split(',');
 		new ResizeObserver(() => this.plot?.setSize(this.size())).observe(this.room);
 	}
 	size() { return {width: Math.max(200, this.room.clientWidth), height: 190}; }
 	draw(at, values) {
 		const data = [at, ...this.names.map(n => values[n])];
+		this.describe(values);
 		if (this.plot) return this.plot.setData(data);
-		const colours = ['--accent', '--bad', '--good'].map(style);
 		const axis = {stroke: style('--dim'), grid: {stroke: style('--line')}, ticks: {stroke: style('--line')}};
 		this.plot = new uPlot({
 			...this.size(),
-			cursor: {y: false}, tzDate: t => uPlot.tzDate(new Date(t * 1000), 'Etc/UTC'), // as all times of the console
+			cursor: {y: false, drag: {x: false}}, // each answer would end a zoom
+			tzDate: t => uPlot.tzDate(new Date(t * 1000), 'Etc/UTC'), // as all times of the console
 			scales: {y: {range: (_, low, high) => [0, high > 0 ? high * 1.1 : 1]}},
-			axes: [axis, {...axis, size: 70, values: (_, ticks) => ticks.map(v => unitText(this.unit, v))}],
-			series: [{}, ...this.names.map((n, i) => ({label: n.replaceAll('_', ' '), stroke: colours[i % 3], width: 1.5, points: {show: false},
-				dash: i === 2 ? [6, 3] : i === 1 ? [2, 2] : [], value: (_, v) => unitText(this.unit, v)}))],
+			axes: [{...axis, space: 70, values: (_, ticks, index, space, step) => ticks.map(t => clock(t).slice(11, step < 60 ? 19 : 16))},
+				{...axis, size: 70, values: (_, ticks) => ticks.map(this.text)}],
+			legend: {markers: {stroke: (_, i) => `var(${looks[i - 1].color})`, dash: (_, i) => looks[i - 1].border}},
+			series: [{label: 'UTC', value: (_, t) => clock(t)}, ...this.names.map((n, i) => ({label: n.replaceAll('_', ' '),
+				stroke: style(looks[i].color), dash: looks[i].dash, width: 1.5, points: {show: false}, value: (_, v) => this.text(v)}))],
 		}, data, this.room);
+	}
+	// describe says in words what is drawn.
+	describe(values) {
+		this.room.setAttribute('role', 'img');
+		this.room.setAttribute('aria-label', this.names.map(n => {
+			const there = values[n].filter(v => v != null), highest = there.length ? Math.max(...there) : null;
+			return `${n.replaceAll('_', ' ')}: latest ${this.text(values[n].at(-1))}, highest ${this.text(highest)}`;
+		}).join('; '));
 	}
 }
 
@@ -240,9 +263,9 @@ class Playground {
 				if (event.type === 'content_block_delta') { first ??= performance.now(); blocks[event.index].add(event.delta); }
 				if (event.type === 'message_stop') whole = true;
 				if (event.type === 'error') throw new Error(event.error.message);
-				const s = (performance.now() - began) / 1000;
-				this.say(`${usage.input_tokens ?? 0} input, ${usage.cache_read_input_tokens ?? 0} from the cache, ${usage.output_tokens ?? 0} output; ` +
-					`first after ${first ? ((first - began) / 1000).toFixed(2) : '–'} s, ${s.toFixed(2)} s in all`);
+				const count = name => decimal(usage[name] ?? 0), since = t => seconds((t - began) / 1000);
+				this.say(`${count('input_tokens')} input, ${count('cache_read_input_tokens')} from the cache, ${count('output_tokens')} output; ` +
+					`first after ${first ? since(first) : '–'}, ${since(performance.now())} in all`);
 			}
 		}
 		if (!whole) throw new Error('The answer broke off.');

@@ -221,6 +221,12 @@ func (b *Browser) Media(kind, feature, value string) {
 	b.must("Emulation.setEmulatedMedia", p, nil)
 }
 
+// Locale makes pages be shown as in a browser of that language, such as de-DE; empty ends it.
+func (b *Browser) Locale(tag string) {
+	b.t.Helper()
+	b.must("Emulation.setLocaleOverride", map[string]any{"locale": tag}, nil)
+}
+
 // Scripts switches the scripts of pages on or off.
 func (b *Browser) Scripts(on bool) {
 	b.t.Helper()

@@ -1,0 +1,143 @@
+package console
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"math"
+	"net/http"
+	"net/http/httptest"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"corenode/node/admin"
+	"corenode/node/console/browsertest"
+	"corenode/node/operators"
+	"corenode/node/why"
+)
+
+// longID is a model's id as long as one may be, without a place to break it.
+var longID = strings.Repeat("m", 128)
+
+// browse is a console with two minutes of known numbers, at base, and a browser that is signed in there. Under /shown/
+// are pages of models with a longID.
+func browse(t *testing.T) (b *browsertest.Browser, base string) {
+	t.Helper()
+	b = browsertest.Start(t)
+	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		for _, event := range []string{`{"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}`,
+			`{"type":"content_block_delta","index":0,"delta":{"text":"Hello."}}`,
+			`{"type":"message_stop","usage":{"output_tokens":1230}}`} {
+			fmt.Fprintf(w, "data: %s\n\n", event)
+		}
+	}))
+	t.Cleanup(api.Close)
+	who := operators.Operator{Name: "a", Role: operators.Viewer}
+	c := New(Deps{API: api.URL, Log: slog.New(slog.DiscardHandler), Named: func(string) operators.Operator { return who },
+		Models: func() []string { return []string{longID} },
+		Client: func(context.Context, operators.Operator) *admin.Client { return nil }}) // no page that is opened calls it
+	began := time.Now().Add(-2 * time.Minute)
+	for i := range 120 {
+		text := fmt.Sprintf("corenode_requests_total{kind=\"ok\"} %d\ncorenode_requests_total{kind=\"internal\"} %d\n"+
+			"corenode_sequences_running 1230\n"+
+			"corenode_ttft_seconds_bucket{le=\"0.9\"} 0\ncorenode_ttft_seconds_bucket{le=\"1.1\"} %d\n", 1230*i, 2*i, i)
+		c.history.add(read([]byte(text), began.Add(time.Duration(i)*time.Second)))
+	}
+	long := map[string]any{
+		"upstreams": []admin.UpstreamModel{{Model: longID}},
+		"models":    modelsPage{Look: admin.CacheLook{Models: []admin.CachedModel{{Model: longID}}}},
+		"why":       whyPage{Diagnosis: why.Diagnosis{Sentence: longID + " waits"}},
+	}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if _, err := r.Cookie(cookieOf(r.Host)); err != nil {
+			cookie := &http.Cookie{Name: cookieOf(r.Host), Value: c.sessions.begin(who, r.Host, time.Now()), Path: "/"}
+			r.AddCookie(cookie)
+			http.SetCookie(w, cookie)
+		}
+		if page, is := strings.CutPrefix(r.URL.Path, "/shown/"); is {
+			block := "base"
+			if r.Header.Get("X-Fragment") != "" {
+				block = "live"
+			}
+			c.render(w, http.StatusOK, page, block, c.shown(r, c.session(r), page, long[page]))
+			return
+		}
+		c.ServeHTTP(w, r)
+	}))
+	t.Cleanup(server.Close)
+	return b, server.URL
+}
+
+// holds says what of a page is not so.
+func holds(t *testing.T, b *browsertest.Browser, what, expression string) {
+	t.Helper()
+	ok := false
+	if b.Eval(expression, &ok); !ok {
+		t.Errorf("%s: not %s; the page says: %.400s", what, expression, b.Text())
+	}
+}
+
+// TestChartsSayWhatTheyDraw: a chart says in words what it draws, and no line is known by its color alone.
+func TestChartsSayWhatTheyDraw(t *testing.T) {
+	b, base := browse(t)
+	b.Open(base + Root)
+	b.Until(`document.querySelector('.chart canvas')`)
+	holds(t, b, "the text of a chart", `document.querySelector('.chart [role=img]').getAttribute('aria-label') ===
+		'requests: latest 1\u202f232, highest 1\u202f232; refused: latest 0, highest 0; failed: latest 2, highest 2'`)
+	holds(t, b, "a number that is not there", `document.querySelectorAll('.chart [role=img]')[3].getAttribute('aria-label')
+		.startsWith('itl p50: latest –, highest –;')`)
+	holds(t, b, "the marks of the legend", `new Set([...document.querySelector('.chart').querySelectorAll('.u-marker')].slice(1)
+		.map(m => getComputedStyle(m).borderTopStyle)).size === 3`)
+	holds(t, b, "a tile of what fails", `/^Refused\s+0 .s\s+2 .s failed$/.test([...document.querySelectorAll('.tiles div')]
+		.map(d => d.innerText.trim()).find(t => t.startsWith('Refused')))`)
+}
+
+// TestNumbersOfTheScriptAreThoseOfPages: tiles, legends, axes and the words of a chart write numbers and times in one way,
+// whatever the browser's language.
+func TestNumbersOfTheScriptAreThoseOfPages(t *testing.T) {
+	b, base := browse(t)
+	b.Locale("de-DE")
+	b.Open(base + Root)
+	b.Until(`document.querySelector('.chart canvas')`)
+	values := []float64{0, 1e-4, 0.00123456, 0.5, 0.9999, 1, 1.23, 9.999, 12.345, 99.94, 99.96, 100, 999.4, 1000, 1230, 1234.6, 1234567}
+	text, err := json.Marshal(values)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got [][2]string
+	b.Eval(string(text)+`.map(v => [decimal(v), seconds(v)])`, &got)
+	for i, v := range values {
+		if want := [2]string{decimal(v), seconds(v)}; got[i] != want {
+			t.Errorf("%v is %q in the script, %q in pages", v, got[i], want)
+		}
+	}
+	none := ""
+	if b.Eval(`seconds(null)`, &none); none != seconds(math.NaN()) {
+		t.Errorf("none is %q in the script, %q in pages", none, seconds(math.NaN()))
+	}
+	b.Eval(`void (() => { // what is drawn as text
+		window.drawn = [];
+		const before = CanvasRenderingContext2D.prototype.fillText;
+		CanvasRenderingContext2D.prototype.fillText = function(text, ...at) { drawn.push(text); before.call(this, text, ...at); };
+	})()`, nil)
+	b.Until(`drawn.includes('0 µs') && drawn.some(t => t.includes(':'))`)
+	var drawn []string
+	b.Eval(`drawn`, &drawn)
+	for _, text := range drawn {
+		if !regexp.MustCompile(`^([\d\x{202f}]+(\.\d+)?( µs| ms| s)?|\d\d:\d\d(:\d\d)?)$`).MatchString(text) {
+			t.Errorf("an axis has %q", text)
+		}
+	}
+	b.Eval(`(over => { // the pointer comes over the first chart
+		const r = over.getBoundingClientRect(), at = {clientX: r.right - 30, clientY: r.top + 20, bubbles: true};
+		for (const type of ['mouseenter', 'mousemove']) over.dispatchEvent(new MouseEvent(type, at));
+	})(document.querySelector('.u-over'))`, nil)
+	b.Until(`document.querySelector('.chart .u-value').textContent !== '--'`)
+	legend := `[...document.querySelector('.chart').querySelectorAll('.u-value')].map(v => v.textContent)`
+	holds(t, b, "the legend's time", `/^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d$/.test(`+legend+`[0])`)
+	holds(t, b, "the legend says of which clock", `document.querySelector('.chart .u-label').textContent === 'UTC'`)
+	holds(t, b, "the legend has the digits of the tile", legend+`[1] === document.querySelector('.tiles dd').firstChild.data.trim()`)
+}
