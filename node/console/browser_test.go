@@ -80,6 +80,50 @@ func holds(t *testing.T, b *browsertest.Browser, what, expression string) {
 	}
 }
 
+// TestPauseInABrowser: who presses Pause, by key, keeps what is on the page.
+func TestPauseInABrowser(t *testing.T) {
+	b, base := browse(t)
+	b.Open(base + Root)
+	b.Until(`document.querySelector('.chart canvas')`)
+	b.Eval(`void (() => { // each answer is another one
+		const before = window.fetch;
+		window.asked = window.ticks = 0;
+		window.fetch = async (to, how) => {
+			asked++;
+			return how.headers ? new Response(document.querySelector('[data-live]').innerHTML + ' ') : before(to, how);
+		};
+		setInterval(() => ticks++, 1000);
+	})()`, nil)
+	at := ""
+	for range 30 {
+		b.Key("Tab")
+		if b.Eval(`document.activeElement.textContent`, &at); at == "Pause" {
+			break
+		}
+	}
+	if at != "Pause" {
+		t.Fatalf("no key leads to the button; the last leads to %q", at)
+	}
+	b.Key("Enter")
+	holds(t, b, "the button is pressed", `document.activeElement.getAttribute('aria-pressed') === 'true'`)
+	b.Until(`document.querySelector('.stands').textContent.includes('paused')`) // what was on its way has come
+	b.Eval(`window.old = document.querySelector('[data-live]').firstElementChild; asked = ticks = 0`, nil)
+	b.Until(`ticks > 3`) // those of the page are as often
+	holds(t, b, "what is shown stays", `old.isConnected && asked === 0`)
+	holds(t, b, "a drag marks nothing: the next answer would end its zoom", `(over => {
+		const r = over.getBoundingClientRect(), y = r.top + 20;
+		for (const [type, x] of [['mouseenter', 90], ['mousemove', 90], ['mousedown', 90], ['mousemove', 200]])
+			over.dispatchEvent(new MouseEvent(type, {clientX: r.left + x, clientY: y, movementX: 1, bubbles: true}));
+		return over.querySelector('.u-select').clientWidth === 0;
+	})(document.querySelector('.u-over'))`)
+	b.Click(`[data-span="1h"]`, false)
+	b.Until(`asked === 1`) // whoever asks for another time is shown it
+	b.Key("Enter")
+	b.Until(`!old.isConnected && asked > 2`)
+	b.Open(base + Root + "playground")
+	holds(t, b, "a page where nothing renews itself has no button", `document.querySelector('#pause').getClientRects().length === 0`)
+}
+
 // TestChartsSayWhatTheyDraw: a chart says in words what it draws, and no line is known by its color alone.
 func TestChartsSayWhatTheyDraw(t *testing.T) {
 	b, base := browse(t)
@@ -140,4 +184,19 @@ func TestNumbersOfTheScriptAreThoseOfPages(t *testing.T) {
 	holds(t, b, "the legend's time", `/^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d$/.test(`+legend+`[0])`)
 	holds(t, b, "the legend says of which clock", `document.querySelector('.chart .u-label').textContent === 'UTC'`)
 	holds(t, b, "the legend has the digits of the tile", legend+`[1] === document.querySelector('.tiles dd').firstChild.data.trim()`)
+}
+
+// TestChartsFollowTheColors: charts follow the colors of the page, those that are paused too.
+func TestChartsFollowTheColors(t *testing.T) {
+	b, base := browse(t)
+	b.Media("", "prefers-color-scheme", "light")
+	b.Open(base + Root)
+	b.Until(`document.querySelector('.chart canvas')`)
+	b.Click("#pause", false)
+	b.Until(`document.querySelector('.stands').textContent.includes('paused')`)
+	const mark = `getComputedStyle(document.querySelectorAll('.chart .u-marker')[1]).borderTopColor`
+	b.Eval(`window.light = document.querySelector('.chart canvas').toDataURL(); window.mark = `+mark, nil)
+	b.Media("", "prefers-color-scheme", "dark")
+	b.Until(`document.querySelector('.chart canvas').toDataURL() !== light`)
+	holds(t, b, "the marks of the legend", mark+` !== mark`)
 }

@@ -7,9 +7,16 @@ const all = (selector, within = document) => [...within.querySelectorAll(selecto
 // answerMax is how long a part that renews itself waits for an answer, in milliseconds: a node may hang.
 const answerMax = 5000;
 
+// What renews itself stands still while the frame's button is pressed, which is there where something does.
+const live = document.querySelector('[data-live]'), pause = document.querySelector('#pause');
+const paused = () => pause.getAttribute('aria-pressed') === 'true';
+if (pause) {
+	pause.hidden = !document.querySelector('[data-live], .chart');
+	pause.addEventListener('click', () => pause.setAttribute('aria-pressed', !paused()));
+}
+
 // Live parts renew themselves every second while the page is seen. A part in which somebody has
 // the focus, or text selected, is left alone. A note says when a part stands still, and why.
-const live = document.querySelector('[data-live]');
 if (live) {
 	const note = Object.assign(document.createElement('p'), {className: 'stands'});
 	note.setAttribute('role', 'status');
@@ -19,6 +26,7 @@ if (live) {
 		const selected = getSelection();
 		return live.contains(document.activeElement) || !selected.isCollapsed && live.contains(selected.anchorNode);
 	};
+	const still = () => paused() ? 'This page is paused.' : used() ? 'This part stands still while the focus, or a selection, is in it.' : '';
 	const show = text => {
 		const places = new Map(all('.wide', live).map(w => [w.getAttribute('aria-label'), w.scrollLeft]));
 		live.innerHTML = text;
@@ -28,7 +36,7 @@ if (live) {
 	let busy = false;
 	setInterval(async () => {
 		if (busy || document.hidden) return;
-		if (used()) return say('This part stands still while the focus, or a selection, is in it.');
+		if (still()) return say(still());
 		busy = true;
 		let answers = false;
 		try {
@@ -36,7 +44,7 @@ if (live) {
 			if (answer.status === 401) return location.reload();
 			const text = await answer.text();
 			answers = answer.ok;
-			if (answers && text !== live.dataset.last && !used()) show(text); // somebody may have come meanwhile
+			if (answers && text !== live.dataset.last && !still()) show(text); // somebody may have come meanwhile
 		} catch { } // the node is away
 		live.classList.toggle('off', !answers);
 		say(answers ? '' : 'What is shown is of before: now it cannot be read.');
@@ -141,7 +149,8 @@ if (drawings.length) {
 		renew();
 	}));
 	renew();
-	setInterval(renew, 1000);
+	setInterval(() => paused() || renew(), 1000);
+	matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => drawings.forEach(d => d.plot?.redraw(false)));
 }
 
 // The playground: one conversation of the messages protocol, streamed.
