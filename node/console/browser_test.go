@@ -200,3 +200,16 @@ func TestChartsFollowTheColors(t *testing.T) {
 	b.Until(`document.querySelector('.chart canvas').toDataURL() !== light`)
 	holds(t, b, "the marks of the legend", mark+` !== mark`)
 }
+
+// TestTurnsSayWhoSpeaks: each turn of the playground says whose it is, in words.
+func TestTurnsSayWhoSpeaks(t *testing.T) {
+	b, base := browse(t)
+	b.Media("", "forced-colors", "active")
+	b.Open(base + Root + "playground")
+	b.Fill("[name=key]", "sk-1")
+	b.Fill("[name=message]", "Say hello.")
+	b.Click("#playground [type=submit]", false)
+	b.Until(`document.querySelector('[data-do=stop]').disabled && document.querySelector('#turns').innerText.includes('Hello.')`)
+	holds(t, b, "the turns", `document.querySelector('#turns').innerText.replaceAll(/\s+/g, ' ') === 'You Say hello. Model Hello.'`)
+	holds(t, b, "the numbers of the answer", `document.querySelector('#usage').textContent.includes(' 1\u202f230 output')`)
+}

@@ -191,6 +191,7 @@ class Playground {
 	turn(role) {
 		const div = document.createElement('div');
 		div.className = 'turn ' + role;
+		div.append(Object.assign(document.createElement('strong'), {textContent: role === 'user' ? 'You' : 'Model'}));
 		this.turns.append(div);
 		return div;
 	}
@@ -223,7 +224,7 @@ class Playground {
 		try { body = this.body(); } catch (e) { messages.length = before; return this.say(e.message); }
 		const calls = all('[data-call]', this.turns).map(t => [t, t.dataset.call]);
 		calls.forEach(([t]) => { delete t.dataset.call; t.readOnly = true; });
-		if (said) this.turn('user').textContent = said;
+		if (said) this.turn('user').append(said);
 		this.form.elements.message.value = '';
 		this.form.elements.message.required = false;
 		stop.disabled = false;
