@@ -213,3 +213,36 @@ func TestTurnsSayWhoSpeaks(t *testing.T) {
 	holds(t, b, "the turns", `document.querySelector('#turns').innerText.replaceAll(/\s+/g, ' ') === 'You Say hello. Model Hello.'`)
 	holds(t, b, "the numbers of the answer", `document.querySelector('#usage').textContent.includes(' 1\u202f230 output')`)
 }
+
+// TestLongIDsFitOnANarrowScreen: no id widens a page on a narrow screen.
+func TestLongIDsFitOnANarrowScreen(t *testing.T) {
+	b, base := browse(t)
+	b.Size(320, 740)
+	for _, page := range []string{"/shown/upstreams", "/shown/models", "/shown/why", Root + "playground"} {
+		b.Open(base + page)
+		holds(t, b, page+" has the id", `document.querySelector('main').textContent.includes('`+longID+`')`)
+		holds(t, b, page+" at 320 pixels", `document.scrollingElement.scrollWidth <= 320`)
+	}
+}
+
+// TestANodeThatIsAwayIsReadable: what is shown while the node is away can be read, and is told from what is of now.
+func TestANodeThatIsAwayIsReadable(t *testing.T) {
+	b, base := browse(t)
+	for _, colors := range []string{"light", "dark"} {
+		b.Media("", "prefers-color-scheme", colors)
+		b.Open(base + Root)
+		b.Until(`document.querySelector('.chart canvas')`)
+		b.Eval(`void (window.fetch = async () => { throw new TypeError('away'); })`, nil)
+		b.Until(`document.querySelector('.off')`)
+		for _, finding := range b.Reader() {
+			t.Errorf("%s: %s", colors, finding)
+		}
+		holds(t, b, "what is said of it lies above the charts", `(note => {
+			const place = e => e.getBoundingClientRect(), chart = document.querySelectorAll('.u-over')[4], x = place(note).right - 20;
+			scrollBy(0, place(chart).top - place(note).top);
+			return document.elementsFromPoint(x, place(note).top + 10).includes(chart) &&
+				document.elementFromPoint(x, place(note).top + 10) === note;
+		})(document.querySelector('.stands'))`)
+		holds(t, b, "it is marked", `getComputedStyle(document.querySelector('.off')).outlineStyle === 'dashed'`)
+	}
+}

@@ -36,9 +36,11 @@ const readerRules = `(() => {
 	const colour = text => (text.match(/[\d.]+/g) || []).map(Number);
 	const light = c => 0.2126 * linear(c[0]) + 0.7152 * linear(c[1]) + 0.0722 * linear(c[2]);
 	const ground = e => { for (; e; e = e.parentElement) { const c = colour(getComputedStyle(e).backgroundColor); if (c.length === 3 || c[3] === 1) return c; } return [255, 255, 255]; };
+	const fade = e => { let part = 1; for (; e; e = e.parentElement) part *= getComputedStyle(e).opacity; return part; };
+	const mixed = (c, g, part) => c.slice(0, 3).map((v, i) => part * v + (1 - part) * g[i]);
 	for (const e of all('*')) {
 		if (![...e.childNodes].some(n => n.nodeType === 3 && n.data.trim()) || e.closest('.u-wrap') || e.disabled) continue;
-		const s = getComputedStyle(e), a = light(colour(s.color)), g = light(ground(e)), size = parseFloat(s.fontSize);
+		const s = getComputedStyle(e), behind = ground(e), g = light(behind), a = light(mixed(colour(s.color), behind, fade(e))), size = parseFloat(s.fontSize);
 		if (s.color.startsWith('color') || getComputedStyle(e).backgroundColor.startsWith('color')) continue;
 		const ratio = (Math.max(a, g) + 0.05) / (Math.min(a, g) + 0.05);
 		if (ratio < (size >= 24 ? 3 : 4.5)) say('contrast ' + ratio.toFixed(2), e);
