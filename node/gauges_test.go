@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"corenode/actors/tree"
 	"corenode/engine"
 	"corenode/engine/kernel"
 	"corenode/engine/tokenizer"
@@ -24,6 +25,16 @@ func TestDrafters(t *testing.T) {
 	}
 	if len(drafters) != 2 {
 		t.Errorf("%d drafters", len(drafters))
+	}
+}
+
+// TestSampledPrompts: a prompt that another node computes is not this node's work.
+func TestSampledPrompts(t *testing.T) {
+	for replica, want := range map[string]bool{"": true, "http://node-b:8080": false} {
+		r := tree.LiveRequest{ID: "req_1", Model: "m", Phase: tree.PhasePrefill, Prompt: 74_000, Progress: engine.Progress{Replica: replica}}
+		if got := sampleRequest(r); got.Prefill != want || got.ID != "req_1" || got.Prompt != 74_000 {
+			t.Errorf("sent to %q: %+v", replica, got)
+		}
 	}
 }
 

@@ -132,8 +132,7 @@ func (n *node) sample() why.Sample {
 		}
 	}
 	for _, r := range n.tree.Live() {
-		s.Requests = append(s.Requests, why.Request{ID: r.ID, AccountID: r.AccountID, Model: r.Model, Prefill: r.Phase == tree.PhasePrefill,
-			Prompt: r.Prompt, Cached: r.Progress.Cached, Input: r.Progress.Input})
+		s.Requests = append(s.Requests, sampleRequest(r))
 	}
 	for _, m := range n.modules.Modules() {
 		s.Modules = append(s.Modules, why.Module{Slot: string(m.Slot), Name: m.Name + "@" + m.Version, Requests: m.Requests, CPU: m.CPU})
@@ -148,6 +147,13 @@ func (n *node) sample() why.Sample {
 	s.Down = n.tree.Down()
 	s.Out = n.database != nil && n.database.Admits() != nil
 	return s
+}
+
+// sampleRequest takes no prompt that a server elsewhere computes for this node's work.
+func sampleRequest(r tree.LiveRequest) why.Request {
+	p := r.Progress
+	return why.Request{ID: r.ID, AccountID: r.AccountID, Model: r.Model, Prefill: r.Phase == tree.PhasePrefill && p.Replica == "",
+		Prompt: r.Prompt, Cached: p.Cached, Input: p.Input}
 }
 
 func sampleModel(id string, stats engine.Stats) why.Model {

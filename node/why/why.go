@@ -44,10 +44,10 @@ type Model struct {
 	PagesFree, PagesAll    int
 }
 
-// Request is a live request whose prompt is computed.
+// Request is a live request.
 type Request struct {
 	ID, AccountID, Model  string
-	Prefill               bool
+	Prefill               bool  // this node computes its prompt
 	Prompt, Cached, Input int64 // tokens: of the prompt, found of it, computed of it
 }
 
@@ -270,15 +270,15 @@ func collector(before, after Sample) Cause {
 func prompt(before, after Sample) Cause {
 	longest := Cause{Name: "prompt", rank: work, Sentence: "No long prompt is computed."}
 	for _, r := range after.Requests {
-		if !r.Prefill {
+		m := find(after.Models, func(m Model) bool { return m.ID == r.Model })
+		if !r.Prefill || m.ID == "" {
 			continue
 		}
 		was := find(before.Requests, func(o Request) bool { return o.ID == r.ID })
-		m := find(after.Models, func(m Model) bool { return m.ID == r.Model })
 		all := m.PrefillTokens - find(before.Models, func(m Model) bool { return m.ID == r.Model }).PrefillTokens
 		weight := float64(r.Prompt-r.Cached) / promptTokens
-		if mine := r.Input - was.Input; float64(mine) < promptShare*float64(all) || m.Running+m.Waiting < 2 {
-			weight = min(weight, 0.9) // others compute as much, or nobody else is there to wait
+		if mine := r.Input - was.Input; all == 0 || float64(mine) < promptShare*float64(all) || m.Running+m.Waiting < 2 {
+			weight = min(weight, 0.9) // nothing was computed, others compute as much, or nobody else is there to wait
 		}
 		if weight > longest.Weight {
 			longest.Weight, longest.Sentence = weight, fmt.Sprintf(

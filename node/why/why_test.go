@@ -104,6 +104,10 @@ func TestNoCauses(t *testing.T) {
 		"a long prompt of which most was found": func(_, s *Sample) {
 			s.Requests = append(s.Requests, Request{ID: "req_9", Model: "m", Prefill: true, Prompt: 74_000, Cached: 73_000, Input: 390})
 		},
+		"a long prompt while none is computed": func(b, s *Sample) {
+			s.Models[0].PrefillTokens = b.Models[0].PrefillTokens
+			s.Requests = append(s.Requests, Request{ID: "req_9", Model: "m", Prefill: true, Prompt: 74_000})
+		},
 		"a module that was loaded anew": func(_, s *Sample) { s.Modules[0].Requests, s.Modules[0].CPU = 3, 10*time.Second },
 		"a machine that is not known":   func(b, s *Sample) { b.Busy, s.Busy = 0, 0 },
 	} {
@@ -112,5 +116,14 @@ func TestNoCauses(t *testing.T) {
 		if d := Diagnose(before, after); d.Slow {
 			t.Errorf("%s: %+v", name, d.Causes[0])
 		}
+	}
+}
+
+// TestPromptOfNoEngine: a prompt of a model that has no step loop here is not told of.
+func TestPromptOfNoEngine(t *testing.T) {
+	before, after := calm()
+	after.Requests = append(after.Requests, Request{ID: "req_9", Model: "elsewhere", Prefill: true, Prompt: 74_000})
+	if got := prompt(before, after); got.Weight != 0 || strings.Contains(got.Sentence, "req_9") {
+		t.Errorf("%+v", got)
 	}
 }
