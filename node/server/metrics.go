@@ -208,8 +208,13 @@ func (m *metrics) spent(x *exchange) {
 	if s.Decode > 0 {
 		m.decode.Update(s.Decode.Seconds())
 	}
-	if x.ttft > 0 {
-		m.ttft.Update(x.ttft.Seconds())
+}
+
+// firstToken takes the time of a stream's first token, as it leaves.
+func (x *exchange) firstToken(left time.Time) {
+	x.ttft = max(1, left.Sub(x.arrived)) // a clock may stand still; 0 is before it
+	if !x.fromNode() {
+		x.s.metrics.ttft.Update(x.ttft.Seconds())
 	}
 }
 

@@ -236,7 +236,7 @@ func (a *streamed) emit(events []abi.Event) (done bool, err error) {
 		a.stream.Shown()
 	}
 	if a.x.ttft == 0 && a.token {
-		a.x.ttft = a.wrote.Sub(a.x.arrived)
+		a.x.firstToken(a.wrote)
 	}
 	return false, nil
 }

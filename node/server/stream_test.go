@@ -143,7 +143,7 @@ func TestHoldRefused(t *testing.T) {
 	}
 }
 
-// The last frame leaves only when Settle has returned.
+// The last frame leaves only when Settle has returned. The time of the first token is told before.
 func TestLastFrameWaitsForSettle(t *testing.T) {
 	settle := make(chan struct{})
 	backend := newFakeBackend(func(s *fakeStream) {
@@ -170,6 +170,11 @@ func TestLastFrameWaitsForSettle(t *testing.T) {
 	early, _ := io.ReadAll(r) // until the deadline
 	if strings.Contains(string(early), "message_delta") || strings.Contains(string(early), "message_stop") {
 		t.Errorf("the end left before the charge was durable: %q", early)
+	}
+	var page strings.Builder
+	n.s.metrics.set.WritePrometheus(&page)
+	if !strings.Contains(page.String(), "corenode_ttft_seconds_count 1\n") {
+		t.Error("the first token is not counted while the stream runs")
 	}
 	close(settle)
 	if err := c.SetReadDeadline(time.Now().Add(10 * time.Second)); err != nil {

@@ -213,9 +213,10 @@ func TestForwardedIsCountedOnce(t *testing.T) {
 	n := start(t, Config{}, newFakeBackend(say("x")))
 	m := n.s.metrics
 	for i, who := range []Identity{{}, {Peer: account.ClusterPeer()}, {Peer: account.KeyPeer("one")}} {
-		x := &exchange{s: n.s, resource: resource{route: routeMessages}, who: &who, inputTokens: 7, timing: timing{ttft: time.Second},
+		x := &exchange{s: n.s, resource: resource{route: routeMessages}, who: &who, inputTokens: 7,
 			result: result{failed: true, kind: abi.Canceled, settled: account.Settled{Reason: "canceled",
 				Usage: abi.Usage{InputUncached: 5, Output: 3}, Queue: time.Second, Prefill: time.Second, Decode: time.Second}}}
+		x.firstToken(x.arrived.Add(time.Second))
 		m.observe(x, time.Second)
 		if in, out, left := m.prefillTokens.Get(), m.decodeTokens.Get(), m.left[phaseDecode].Get(); in != 5 || out != 3 || left != 1 {
 			t.Errorf("%d: %d and %d tokens, %d left", i, in, out, left)
