@@ -129,6 +129,47 @@ func TestHistoryKeepsADay(t *testing.T) {
 	}
 }
 
+// TestReadings: what a node does not have is no number. A gateway's requests are those that servers elsewhere have, and a model's
+// that has an engine here and others elsewhere are counted once. Probes are no requests, and tokens count as they are computed.
+func TestReadings(t *testing.T) {
+	const gateway = `corenode_upstream_in_flight{model="far"} %[1]d
+corenode_upstream_waiting{model="far"} 2
+corenode_requests_total{route="readyz",status="200",kind="ok"} %[1]d
+corenode_requests_total{route="messages",status="200",kind="ok"} 7
+`
+	const both = gateway + `corenode_sequences_running{model="near"} 3
+corenode_sequences_waiting{model="near"} 1
+corenode_upstream_in_flight{model="near"} 5
+corenode_pages_free{model="near"} 9
+corenode_step_decode_tokens_total{model="near"} %[1]d0
+process_resident_memory_bytes 4096
+`
+	latest := func(text string) map[string]float64 {
+		var h history
+		h.add(read(fmt.Appendf(nil, text, 10), time.Unix(100, 0)))
+		h.add(read(fmt.Appendf(nil, text, 20), time.Unix(102, 0)))
+		return h.latest()
+	}
+	none := math.NaN()
+	for text, want := range map[string]map[string]float64{
+		"":      {"running": none, "waiting": none, "pages_free": none, "memory": none, "processor": none, "requests": none},
+		gateway: {"running": 20, "waiting": 2, "pages_free": none, "requests": 0, "computed_out": none},
+		both:    {"running": 23, "waiting": 3, "pages_free": 9, "memory": 4096, "computed_out": 50, "computed_in": none},
+	} {
+		got := latest(text)
+		for name, v := range want {
+			if got[name] != v && !(math.IsNaN(v) && math.IsNaN(got[name])) {
+				t.Errorf("%s is %v, want %v of:\n%s", name, got[name], v, text)
+			}
+		}
+	}
+	c := New(Deps{})
+	c.history.add(read(fmt.Appendf(nil, both, 1), time.Unix(100, 0)))
+	if rows := c.modelRows(); len(rows) != 1 || rows[0].Model != "near" {
+		t.Errorf("the models that are computed here are %+v", rows)
+	}
+}
+
 func TestTexts(t *testing.T) {
 	digest := formats["short"].(func(string) string)
 	for got, want := range map[string]string{

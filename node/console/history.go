@@ -41,6 +41,9 @@ var labels = map[string]string{
 	"corenode_tokens_total": "kind", "corenode_refusals_total": "kind", "corenode_requests_total": "kind",
 }
 
+// probes are the routes that ask for no work: they are no requests of the charts.
+var probes = []string{"healthz", "readyz", "metrics"}
+
 // histograms are the families of which quantiles are shown.
 var histograms = []string{"corenode_ttft_seconds", "corenode_itl_seconds", "corenode_queue_seconds", "corenode_request_seconds"}
 
@@ -63,6 +66,9 @@ func read(text []byte, at time.Time) *scrape {
 					sums[family][le] += value
 				}
 			}
+			continue
+		}
+		if name == "corenode_requests_total" && slices.Contains(probes, label(labelText, "route")) {
 			continue
 		}
 		if kept, is := families[name]; is { // the map's own text: a part of the line would keep all of it
@@ -153,8 +159,34 @@ type line struct {
 	of         func(now, rateFrom, tailFrom *scrape) float64
 }
 
+// of is the value of a family; NaN where the reading has none.
+func (s *scrape) of(family string) float64 {
+	if v, is := s.value[family]; is {
+		return v
+	}
+	return math.NaN()
+}
+
 func gauge(name, unit, family string) line {
-	return line{name, unit, family, func(now, _, _ *scrape) float64 { return now.value[family] }}
+	return line{name, unit, family, func(now, _, _ *scrape) float64 { return now.of(family) }}
+}
+
+// requestsOf adds up gauges of the models: that of a step loop here, or of what servers elsewhere have of this node.
+func requestsOf(name, here, elsewhere string) line {
+	return line{name, "", "", func(now, _, _ *scrape) float64 {
+		sum, known := 0.0, false
+		for _, series := range now.models {
+			v, is := series[here]
+			if !is {
+				v, is = series[elsewhere]
+			}
+			sum, known = sum+v, known || is
+		}
+		if !known {
+			return math.NaN()
+		}
+		return sum
+	}}
 }
 
 func rate(name, unit, family string) line {
@@ -163,7 +195,7 @@ func rate(name, unit, family string) line {
 		if seconds <= 0 {
 			return math.NaN()
 		}
-		return max(0, now.value[family]-from.value[family]) / seconds
+		return max(0, now.of(family)-from.of(family)) / seconds
 	}}
 }
 
@@ -176,6 +208,8 @@ var lines = []line{
 	rate("requests", "1/s", "corenode_requests_total"),
 	rate("refused", "1/s", "corenode_refusals_total"),
 	rate("failed", "1/s", "corenode_requests_total/internal"),
+	rate("computed_in", "1/s", "corenode_step_prefill_tokens_total"),
+	rate("computed_out", "1/s", "corenode_step_decode_tokens_total"),
 	rate("tokens_in", "1/s", "corenode_tokens_total/prefill"),
 	rate("tokens_cached", "1/s", "corenode_tokens_total/cached"),
 	rate("tokens_out", "1/s", "corenode_tokens_total/decode"),
@@ -187,8 +221,8 @@ var lines = []line{
 	tail("itl_p99", 0.99, "corenode_itl_seconds"),
 	tail("queue_p95", 0.95, "corenode_queue_seconds"),
 	gauge("in_flight", "", "corenode_requests_in_flight"),
-	gauge("running", "", "corenode_sequences_running"),
-	gauge("waiting", "", "corenode_sequences_waiting"),
+	requestsOf("running", "sequences_running", "upstream_in_flight"),
+	requestsOf("waiting", "sequences_waiting", "upstream_waiting"),
 	gauge("pages_free", "", "corenode_pages_free"),
 	gauge("pages_cached", "", "corenode_pages_cached"),
 	gauge("ledger_waiting", "", "corenode_ledger_waiting"),
