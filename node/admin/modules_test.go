@@ -354,6 +354,20 @@ func TestReplayOfALateSettlement(t *testing.T) {
 		if err != nil || !r.Same || r.LedgerNanoUSD != want.says || r.AmountNanoUSD != want.says || r.Entry.ID != rows[want.row].ID {
 			t.Errorf("%s: %+v, %v", want.ref, r, err)
 		}
+		e, err := c.Explain("req_1")
+		if err != nil {
+			t.Fatal(err)
+		}
+		sum := abi.Nano(0)
+		for _, l := range e.Rows[want.row].Lines {
+			sum += l.AmountNanoUSD
+		}
+		if got := e.Rows[want.row]; sum == 0 || sum-got.BeforeNanoUSD != -got.Entry.AmountNanoUSD {
+			t.Errorf("row %d of %d is explained by lines of %d and %d before", want.row, got.Entry.AmountNanoUSD, sum, got.BeforeNanoUSD)
+		}
+		if before := e.Rows[0].BeforeNanoUSD; before != 0 {
+			t.Errorf("%d were charged before the settlement", before)
+		}
 	}
 }
 

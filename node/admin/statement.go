@@ -54,6 +54,8 @@ type ExplainedCharge struct {
 // ExplainedRow is a row of a request: its hold, its settlement or an adjustment of that.
 type ExplainedRow struct {
 	Entry Entry `json:"entry"`
+	// BeforeNanoUSD and the row are what Lines add up to: a re-rating and what comes late have the difference.
+	BeforeNanoUSD abi.Nano `json:"before_nano_usd,omitempty" doc:"Of an adjustment: what the request was charged before it."`
 	// Lines are what the module of the row makes of its input, run again. Without them Unexplained says why.
 	Lines       []compare.Line `json:"lines,omitempty"`
 	Unexplained string         `json:"unexplained,omitempty" doc:"Why there are no lines."`
@@ -240,8 +242,11 @@ func explainCharge(a *API, c call) (shown ExplainedCharge, err error) {
 	shown = ExplainedCharge{RequestID: rows[0].RequestID, AccountID: owner.ID, Account: owner.Name, Open: true}
 	for _, e := range rows {
 		shown.Open = shown.Open && e.Kind == account.Hold
-		shown.ChargedNanoUSD -= e.Amount
 		row := ExplainedRow{Entry: showEntry(e)}
+		if e.Kind == account.Adjustment {
+			row.BeforeNanoUSD = shown.ChargedNanoUSD
+		}
+		shown.ChargedNanoUSD -= e.Amount
 		switch {
 		case e.Kind == account.Hold || e.Refund:
 		case inputs:

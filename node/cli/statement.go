@@ -68,6 +68,9 @@ func printExplainedRow(w io.Writer, row admin.ExplainedRow) {
 	for _, l := range row.Lines {
 		line(l.Unit, fmt.Sprintf("%d at %d = %d nano-dollars", l.Tokens, l.PriceNanoUSD, l.AmountNanoUSD))
 	}
+	if e.Kind == account.Adjustment && !e.Refund {
+		line("charged before", fmt.Sprintf("%d nano-dollars", row.BeforeNanoUSD))
+	}
 	line("not explained", row.Unexplained)
 	if e.Provisional {
 		line("provisional", "the built-in tariff made it in place of the module; see module re-rate")

@@ -120,7 +120,7 @@ func (c *Console) ledgerCSV(w http.ResponseWriter, r *http.Request, s *session) 
 	flusher, _ := w.(http.Flusher)
 	out := csv.NewWriter(w)
 	_ = out.Write([]string{"id", "time", "kind", "account", "key", "model", "request", "amount_nano_usd",
-		"input_uncached", "cache_read", "output", "reason", "note"}) // a browser that has left, as below
+		"input_uncached", "cache_read", "output", "reason", "note", "provisional", "settles", "refund"}) // a browser that has left, as below
 	err := c.deps.Client(r.Context(), s.operator).Statement(q, func(page []admin.Entry) error {
 		for _, e := range page {
 			if err := out.Write(cells(e)); err != nil {
@@ -148,7 +148,7 @@ func cells(e admin.Entry) []string {
 	number := func(n int64) string { return strconv.FormatInt(n, 10) }
 	return []string{number(e.ID), e.Time.Format(time.RFC3339Nano), string(e.Kind), e.AccountID, e.KeyID, cell(e.Model), e.RequestID,
 		number(int64(e.AmountNanoUSD)), number(usage.InputUncached), number(usage.CacheRead), number(usage.Output),
-		string(e.Reason), cell(e.Note)}
+		string(e.Reason), cell(e.Note), strconv.FormatBool(e.Provisional), number(e.Settles), strconv.FormatBool(e.Refund)}
 }
 
 // cell keeps a spreadsheet from taking a text for a formula.

@@ -565,6 +565,12 @@ func TestLedgerFileLeavesPageByPage(t *testing.T) {
 	if rows := strings.Count(text, "\n"); rows != 1+pages*pageRows || !strings.Contains(text, fmt.Sprintf("\n%d,", pages*pageRows)) {
 		t.Errorf("%d rows, want a head and all of %d pages; they end with %q", rows, pages, text[max(0, len(text)-80):])
 	}
+	head, _, _ := strings.Cut(text, "\n")
+	rerated := cells(admin.Entry{Kind: account.Adjustment, Settles: 7, Provisional: true})
+	if !strings.HasSuffix(head, ",note,provisional,settles,refund") || len(rerated) != 1+strings.Count(head, ",") ||
+		!slices.Equal(rerated[len(rerated)-3:], []string{"true", "7", "false"}) {
+		t.Errorf("what corrects another row is not told: %s, %q", head, rerated)
+	}
 	if held := max(w.most, w.held); held > 2*w.total/pages {
 		t.Errorf("%d of %d bytes were held", held, w.total)
 	}

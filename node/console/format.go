@@ -38,6 +38,7 @@ var formats = template.FuncMap{
 	"permille": func(part, whole int64) int64 { return max(1, 1000*part/whole) },
 	"list":     func(items ...any) []any { return items },
 	"negate":   func(amount abi.Nano) abi.Nano { return -amount },
+	"less":     func(amount, other abi.Nano) abi.Nano { return amount - other },
 	"million":  func(price abi.Nano) string { return dollars(builtin.FormatUSD(price * 1_000_000)) },
 	"plus":     func(a int, b uint64) int { return a + int(b) },
 	"deref":    func(f *float64) float64 { return *f },

@@ -18,6 +18,7 @@ import (
 
 	"corenode/actors/account"
 	"corenode/extensions"
+	"corenode/extensions/compare"
 	"corenode/node/admin"
 	"corenode/node/operators"
 	"corenode/node/store"
@@ -302,6 +303,37 @@ func TestARequestWithoutRowsHasNoLinkToThem(t *testing.T) {
 		c.render(w, http.StatusOK, "request", "live", shown{Body: requestPage{ID: "r", Past: past}})
 		if got := strings.Contains(w.Body.String(), `"/console/charges/r"`); got != want || !strings.Contains(w.Body.String(), "$0.00") {
 			t.Errorf("reason %q: a link %v: %s", reason, got, w.Body)
+		}
+	}
+}
+
+// TestAnAdjustmentAddsUp: the lines of a re-rating are those of the whole charge; less what was charged before they are its row.
+// Neither a hold nor a refund has tokens to show.
+func TestAnAdjustmentAddsUp(t *testing.T) {
+	c := New(Deps{Log: slog.New(slog.DiscardHandler)})
+	used := &admin.Usage{InputUncached: 5}
+	again := admin.Entry{Kind: account.Adjustment, Settles: 2, AmountNanoUSD: -2e6, Usage: used}
+	page := func(e admin.ExplainedRow) string {
+		w := httptest.NewRecorder()
+		c.render(w, http.StatusOK, "charge", "page", shown{Body: admin.ExplainedCharge{RequestID: "r", Rows: []admin.ExplainedRow{e}}})
+		_, section, _ := strings.Cut(w.Body.String(), `<section class="row">`)
+		return section
+	}
+	lines := []compare.Line{{Unit: "input", AmountNanoUSD: 5e6}, {Unit: "output", AmountNanoUSD: 7e6}}
+	text := page(admin.ExplainedRow{Entry: again, Lines: lines, BeforeNanoUSD: 10e6})
+	for name, amount := range map[string]string{"the charge": "$0.012", "charged before": "−$0.01", "the row": "$0.002"} {
+		if !strings.Contains(text, "<td>"+name+`</td><td></td><td></td><td class="n">`+amount+"</td>") {
+			t.Errorf("%s is not %s: %s", name, amount, text)
+		}
+	}
+	if first := page(admin.ExplainedRow{Entry: admin.Entry{Kind: account.Settlement, AmountNanoUSD: -12e6, Usage: used}, Lines: lines}); strings.Contains(
+		first, "before") || !strings.Contains(first, "<p>5 input") {
+		t.Errorf("a settlement: %s", first)
+	}
+	for _, e := range []admin.Entry{{Kind: account.Hold, HeldNanoUSD: 9, Usage: &admin.Usage{}},
+		{Kind: account.Adjustment, Refund: true, Usage: &admin.Usage{}}} {
+		if text := page(admin.ExplainedRow{Entry: e}); strings.Contains(text, " input") {
+			t.Errorf("%+v shows tokens: %s", e, text)
 		}
 	}
 }
