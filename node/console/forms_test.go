@@ -338,6 +338,59 @@ func TestAnAdjustmentAddsUp(t *testing.T) {
 	}
 }
 
+// TestAShadowIsToldAsByCommand: what bounds the sums, what is not among them and that a shadow has ended stand on its page too.
+func TestAShadowIsToldAsByCommand(t *testing.T) {
+	c := New(Deps{Log: slog.New(slog.DiscardHandler)})
+	page := func(r compare.Report) string {
+		w := httptest.NewRecorder()
+		m := extensions.Info{Name: "discount", Faults: map[string]uint64{"ticks": 1}}
+		c.render(w, http.StatusOK, "module", "page", shown{Body: modulePage{Module: m, Shadow: &r}})
+		return html.UnescapeString(w.Body.String())
+	}
+	at := time.Date(2026, 1, 31, 8, 40, 12, 0, time.UTC)
+	runs := page(compare.Report{Percent: 10, Since: at, Beside: []string{"tariff@1"}, Dropped: 3, Charges: &compare.Charges{
+		NotMade: 4, AgainstRules: 5, Rule: "negative", Accounts: []compare.AccountCharges{{Account: "a", MissedNanoUSD: 50e9}, {Account: "b"}}}})
+	for _, want := range []string{"It repeats 10 % of the requests since 2026-01-31 08:40:12 UTC, beside tariff@1.", "Not repeated, for lack of time: 3.",
+		"since it failed or declined: 4. The built-in tariff would make these, provisionally.", "which are not among them: 5, the latest: negative.",
+		`<th class="n">Not counted</th>`, `<td class="n">at most $50.00</td>`, `<td class="n">–</td>`} {
+		if !strings.Contains(runs, want) {
+			t.Errorf("no %q: %s", want, runs)
+		}
+	}
+	named := map[string]bool{}
+	for _, region := range regexp.MustCompile(`role="region" aria-label="([^"]*)"`).FindAllStringSubmatch(runs, -1) {
+		if named[region[1]] {
+			t.Errorf("two regions are named %s", region[1])
+		}
+		named[region[1]] = true
+	}
+	ended := page(compare.Report{Since: at, Charges: &compare.Charges{}})
+	if !strings.Contains(ended, "It is a shadow no more; it repeated calls since 2026-01-31 08:40:12 UTC, beside no call yet.") {
+		t.Error(ended)
+	}
+	for _, no := range []string{"Not repeated", "failed or declined", "not among them"} {
+		if strings.Contains(ended, no) {
+			t.Errorf("a shadow of nothing says %q: %s", no, ended)
+		}
+	}
+}
+
+// TestAPromptElsewhereHasNoPercentage: how far a server elsewhere is with a prompt is not known.
+func TestAPromptElsewhereHasNoPercentage(t *testing.T) {
+	c := New(Deps{Log: slog.New(slog.DiscardHandler)})
+	for replica, want := range map[string]bool{"": true, "http://far": false} {
+		r := admin.Request{ID: "r", Phase: "prefill", Prompt: 10, Computed: 5, Replica: replica}
+		for page, body := range map[string]any{"requests": requestsPage{Live: admin.LivePage{Data: []admin.Request{r}}},
+			"request": requestPage{ID: "r", Live: &r}} {
+			w := httptest.NewRecorder()
+			c.render(w, http.StatusOK, page, "live", shown{Body: body})
+			if got := strings.Contains(w.Body.String(), "prefill 50 %"); got != want || !strings.Contains(w.Body.String(), "prefill") {
+				t.Errorf("%s at %q: a percentage is there: %v: %s", page, replica, got, w.Body)
+			}
+		}
+	}
+}
+
 // TestForbiddenFormsAreNoted sends every form as a viewer: one that the role forbids never gets to the admin API, which
 // would note it. What is noted has nothing of what was sent.
 func TestForbiddenFormsAreNoted(t *testing.T) {
