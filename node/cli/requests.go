@@ -169,8 +169,9 @@ func topCommand() *cobra.Command {
 	var once bool
 	cmd := &cobra.Command{
 		Use: "top", Short: "Watch the live requests of a node in the terminal", Args: cobra.NoArgs,
-		Long: `Show the live requests of a running node, the oldest first, and how many there are in
-each phase; again and again until it is interrupted.`,
+		Long: `Show how many live requests a running node has in each phase, how many tokens a second
+those that decode get, and the requests, the oldest first, as far as the terminal
+reaches; again and again until it is interrupted.`,
 		Example: `  corenode top
   corenode top --every 500ms
   corenode top --once`,
@@ -196,8 +197,11 @@ each phase; again and again until it is interrupted.`,
 	return cmd
 }
 
-// topRows is how many requests top shows: a screen's.
+// topRows is how many requests top shows where it knows of no terminal.
 const topRows = 40
+
+// topAround is how many lines are around the requests: the summary, an empty one, the head, how many are left out, the cursor's.
+const topAround = 5
 
 // watch prints one look after another, each in the place of the one before.
 func watch(ctx context.Context, to io.Writer, c *admin.Client, every time.Duration, once bool) error {
@@ -208,7 +212,11 @@ func watch(ctx context.Context, to io.Writer, c *admin.Client, every time.Durati
 		if err != nil {
 			return err
 		}
-		screen := topScreen(page.Data)
+		columns, lines := 0, 0
+		if !once && isScreen(to) {
+			columns, lines = terminalSize() // at each look: it may change
+		}
+		screen := topScreen(page.Data, columns, lines)
 		if !once {
 			screen = "\x1b[H\x1b[2J" + screen // home, and clear
 		}
@@ -223,12 +231,14 @@ func watch(ctx context.Context, to io.Writer, c *admin.Client, every time.Durati
 	}
 }
 
-// topScreen is what one look shows.
-func topScreen(all []admin.Request) string {
+// topScreen is what one look shows, in so many columns and lines; 0 is a size that is not known.
+func topScreen(all []admin.Request, columns, lines int) string {
 	phases, rate := map[string]int{}, 0.0
 	for _, r := range all {
 		phases[r.Phase]++
-		rate += r.DecodeRate
+		if r.Phase == "decode" { // of another it is what it was
+			rate += r.DecodeRate
+		}
 	}
 	var counts []string
 	for phase, n := range phases {
@@ -237,11 +247,29 @@ func topScreen(all []admin.Request) string {
 	slices.Sort(counts)
 	var text strings.Builder
 	fmt.Fprintf(&text, "%d requests: %s; %.1f tokens/s\n\n", len(all), cmp.Or(strings.Join(counts, ", "), "none"), rate)
+	rows := topRows
+	if lines > 0 {
+		rows = max(0, lines-topAround)
+	}
 	table := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
-	printRequests(plainWriter{table}, all[:min(len(all), topRows)])
+	printRequests(plainWriter{table}, all[:min(len(all), rows)])
 	table.Flush() // into memory: it does not fail
-	if more := len(all) - topRows; more > 0 {
+	if more := len(all) - rows; more > 0 {
 		fmt.Fprintf(&text, "and %d more\n", more)
 	}
-	return text.String()
+	return cut(text.String(), columns, lines)
+}
+
+// cut is the upper left part of a text that a terminal shows without scrolling; 0 is a size that is not known.
+func cut(text string, columns, lines int) string {
+	shown := strings.SplitAfter(text, "\n")
+	if lines > 0 {
+		shown = shown[:min(len(shown), lines-1)]
+	}
+	for i, line := range shown {
+		if runes := []rune(strings.TrimSuffix(line, "\n")); columns > 0 && len(runes) > columns {
+			shown[i] = string(runes[:columns]) + "\n"
+		}
+	}
+	return strings.Join(shown, "")
 }
