@@ -119,8 +119,8 @@ func (c *Console) ledgerCSV(w http.ResponseWriter, r *http.Request, s *session) 
 	w.Header().Set("Content-Disposition", `attachment; filename="ledger.csv"`)
 	flusher, _ := w.(http.Flusher)
 	out := csv.NewWriter(w)
-	_ = out.Write([]string{"id", "time", "kind", "account", "key", "model", "request", "amount_nano_usd",
-		"input_uncached", "cache_read", "output", "reason", "note", "provisional", "settles", "refund"}) // a browser that has left, as below
+	_ = out.Write([]string{"id", "time", "kind", "account", "key", "model", "request", "amount_nano_usd", "input_uncached",
+		"cache_read", "output", "reason", "note", "provisional", "settles", "refund"}) // a browser that has left, as below
 	err := c.deps.Client(r.Context(), s.operator).Statement(q, func(page []admin.Entry) error {
 		for _, e := range page {
 			if err := out.Write(cells(e)); err != nil {

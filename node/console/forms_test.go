@@ -326,9 +326,10 @@ func TestAnAdjustmentAddsUp(t *testing.T) {
 			t.Errorf("%s is not %s: %s", name, amount, text)
 		}
 	}
-	if first := page(admin.ExplainedRow{Entry: admin.Entry{Kind: account.Settlement, AmountNanoUSD: -12e6, Usage: used}, Lines: lines}); strings.Contains(
-		first, "before") || !strings.Contains(first, "<p>5 input") {
-		t.Errorf("a settlement: %s", first)
+	settled := admin.Entry{Kind: account.Settlement, AmountNanoUSD: -12e6, Usage: used}
+	text = page(admin.ExplainedRow{Entry: settled, Lines: lines})
+	if strings.Contains(text, "before") || !strings.Contains(text, "<p>5 input") {
+		t.Errorf("a settlement: %s", text)
 	}
 	for _, e := range []admin.Entry{{Kind: account.Hold, HeldNanoUSD: 9, Usage: &admin.Usage{}},
 		{Kind: account.Adjustment, Refund: true, Usage: &admin.Usage{}}} {

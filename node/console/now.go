@@ -40,9 +40,9 @@ type modelRow struct {
 }
 
 // modelFamilies are the series of models that the pages have.
-var modelFamilies = []string{"upstream_in_flight", "upstream_waiting", "sequences_running", "sequences_waiting", "sequences_paused", "pages_free", "pages_owned",
-	"pages_cached", "pages_pinned", "pages_evicted_total", "prefix_lookups_total", "prefix_hits_total", "prefix_hit_tokens_total",
-	"snapshots", "cache_bytes", "queue_expected_seconds"}
+var modelFamilies = []string{"upstream_in_flight", "upstream_waiting", "sequences_running", "sequences_waiting",
+	"sequences_paused", "pages_free", "pages_owned", "pages_cached", "pages_pinned", "pages_evicted_total",
+	"prefix_lookups_total", "prefix_hits_total", "prefix_hit_tokens_total", "snapshots", "cache_bytes", "queue_expected_seconds"}
 
 // modelRows are the rows of the models that this node computes, by their ids.
 func (c *Console) modelRows() []modelRow {
