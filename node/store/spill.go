@@ -66,7 +66,7 @@ type Spill struct {
 	given int64
 	// unread says that Batches found a row that cannot be read. Only Batches uses it.
 	unread bool
-	// sparse is why the disk could not be taken when the file was opened.
+	// sparse is why the disk was not taken when the file was opened.
 	sparse error
 }
 
@@ -128,7 +128,7 @@ func (s *Spill) open(size int64) error {
 		if err := s.resize(size); err != nil {
 			return err
 		}
-		s.size = size
+		s.size, s.sparse = size, noDisk(s.file, size)
 	} else if !isTaken(s.file, size) {
 		if s.sparse, err = s.fill(size); err != nil {
 			return err
@@ -137,17 +137,26 @@ func (s *Spill) open(size int64) error {
 	return s.reset()
 }
 
-// fill takes the disk for a file without rows that has its size. Where sparse says why it could not, nothing of the disk stays
-// taken.
+// noDisk is an error where a file has less disk than its size bytes, though nothing was refused: ZFS says that it takes the disk, and
+// does so only for rows that are written.
+func noDisk(file *os.File, size int64) error {
+	if isTaken(file, size) {
+		return nil
+	}
+	return errors.New("the file system takes no disk for its zeros")
+}
+
+// fill takes the disk for a file without rows that has its size. sparse says why it is not taken: where that was refused, nothing of
+// the disk stays taken.
 func (s *Spill) fill(size int64) (sparse, err error) {
 	sparse = allocate(s.file, size)
 	if errors.Is(sparse, errors.ErrUnsupported) && s.takesZeros(size) {
 		return nil, nil
 	}
 	if sparse != nil {
-		err = cmp.Or(s.file.Truncate(0), s.file.Truncate(size))
+		return sparse, cmp.Or(s.file.Truncate(0), s.file.Truncate(size))
 	}
-	return sparse, err
+	return noDisk(s.file, size), nil
 }
 
 // takesZeros writes zeros into a file without rows, and says whether they take its disk. Where a few do not, as on a file
