@@ -3,8 +3,10 @@ package main
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"net/url"
 	"strings"
 	"sync"
@@ -13,6 +15,7 @@ import (
 
 	"corenode/node/admin"
 	"corenode/node/cli"
+	"corenode/node/config"
 	"corenode/node/store"
 )
 
@@ -106,4 +109,29 @@ func typedTo(ctx context.Context, out io.Writer, line ...string) error {
 	root.SetErr(io.Discard)
 	root.SetArgs(line)
 	return root.ExecuteContext(ctx)
+}
+
+// TestANodeWithoutAFreeConnectionIsAlive: who opens all connections that clients may have does not get the node killed by what
+// asks whether it is alive.
+func TestANodeWithoutAFreeConnectionIsAlive(t *testing.T) {
+	n, base, _ := startNode(t, func(cfg *config.Config) {
+		instantModels(cfg)
+		cfg.Limits.ConnectionsMax = 1
+	})
+	h := &http.Client{Transport: &http.Transport{}}
+	defer h.CloseIdleConnections()
+	answer, err := h.Get(base + "/healthz")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = io.ReadAll(answer.Body) // after which the connection is idle, and open
+	if err = errors.Join(err, answer.Body.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if typedTo(t.Context(), io.Discard, "health", "--data-dir", n.cfg.DataDir) == nil {
+		t.Fatal("it takes a second connection: the test sees nothing")
+	}
+	if err := typedTo(t.Context(), io.Discard, "health", "--live", "--data-dir", n.cfg.DataDir); err != nil {
+		t.Error(err)
+	}
 }

@@ -146,15 +146,29 @@ func AnnounceAPI(dir, base string) (withdraw func(), err error) {
 
 // APIOf is the base URL of the API of the node that owns a data folder. ErrNoNode says that none does, or that it is of a
 // release that leaves none.
-func APIOf(dir string) (base string, err error) {
-	base, err = readLine(dir, store.APIAddressName)
+func APIOf(dir string) (base string, err error) { return leftBy(dir, store.APIAddressName) }
+
+// BaseOf is the base URL of the admin listener of the node that owns a data folder. ErrNoNode says that none left an address there,
+// or that what it left is out of date.
+func BaseOf(dir string) (base string, err error) {
+	address, err := leftBy(dir, addressFile)
+	if err != nil {
+		return "", err
+	}
+	scheme, _, err := trust(dir)
+	return scheme + "://" + address, err
+}
+
+// leftBy is what the node that owns a data folder left in a file there. Of a node that was killed others may have the port.
+func leftBy(dir, name string) (text string, err error) {
+	text, err = readLine(dir, name)
 	if err != nil {
 		return "", err
 	}
 	if held, err := store.Held(dir); err != nil || !held {
-		return "", cmp.Or(err, fmt.Errorf("%w: the one at %s was killed", ErrNoNode, base))
+		return "", cmp.Or(err, fmt.Errorf("%w: the one at %s was killed", ErrNoNode, text))
 	}
-	return base, nil
+	return text, nil
 }
 
 // Client calls an API. What it sends has an escaped path.
@@ -180,12 +194,9 @@ func LocalFor(ctx context.Context, api *API, who operators.Operator) *Client {
 // none left an address there, or that what it left is out of date: of a node that was
 // killed others may have the port, and they get no token.
 func Dial(dir string) (*Client, error) {
-	address, err := readLine(dir, addressFile)
+	address, err := leftBy(dir, addressFile)
 	if err != nil {
 		return nil, err
-	}
-	if held, err := store.Held(dir); err != nil || !held {
-		return nil, cmp.Or(err, fmt.Errorf("%w: the one at %s was killed", ErrNoNode, address))
 	}
 	token, err := readLine(dir, TokenName)
 	if err != nil {

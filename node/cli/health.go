@@ -1,9 +1,11 @@
 package cli
 
 import (
+	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/http"
 	"os"
 	"time"
@@ -12,9 +14,10 @@ import (
 
 	"corenode/node/admin"
 	"corenode/node/config"
+	"corenode/node/store"
 )
 
-// healthTimeout is how long a node may take to say that it is ready.
+// healthTimeout is how long a node may take to say that it is ready, or alive.
 const healthTimeout = 5 * time.Second
 
 func healthCommand() *cobra.Command {
@@ -24,9 +27,12 @@ func healthCommand() *cobra.Command {
 		Use: "health", Short: "Ask the node whether it is ready, for health checks", Args: cobra.NoArgs,
 		Long: `Ask /readyz at the address of the API, on this machine and with TLS where that is
 in use. The status is 0 when the node takes requests, else 1: it starts, drains,
-or a model is down. No key is needed. With --live it asks /healthz: the status is 0
-as long as the process answers, whatever it is short of, so that who ends what
-is unhealthy ends no node that another one could not replace.
+or a model is down. No key is needed. With --live the status is 0 as long as the
+process answers, whatever it is short of, so that who ends what is unhealthy ends
+no node that another one could not replace: it asks /healthz of the admin listener,
+whose connections are not those of clients, where the folder below tells its address,
+else any answer of the API is one. A node that has the folder and has not said there
+where it is starts or ends: that is alive, too.
 
 The address is the one that the node of the data folder left in api.addr, where
 the folder is configured or given by --data-dir, and can be read; else that of
@@ -51,11 +57,13 @@ file that is not YAML says nothing: then the folder has to be given.`,
 			}
 		}
 		said := config.LoadPartial(from)
-		base, err := apiBase(said, from.Flags["listen"] != "")
-		if err == nil {
-			err = askHealth(base, live)
+		ctx, cancel := context.WithTimeout(cmd.Context(), healthTimeout)
+		defer cancel()
+		is := ready
+		if live {
+			is = alive
 		}
-		if err != nil {
+		if err := is(ctx, said, from.Flags["listen"] != ""); err != nil {
 			return errors.Join(err, said.Err()) // which may be why it was asked elsewhere than it is
 		}
 		return nil
@@ -63,12 +71,58 @@ file that is not YAML says nothing: then the folder has to be given.`,
 	return cmd
 }
 
-// apiBase is where the API is. What the node of the folder says counts more than what the sources say now, unless the caller
-// named an address. A folder that no source names is not looked into: it may be another node's.
+// ready asks the API.
+func ready(ctx context.Context, said config.Partial, named bool) error {
+	base, err := apiBase(said, named)
+	if err != nil {
+		return err
+	}
+	answer, err := asked(ctx, base+"/readyz")
+	if err == nil && answer.StatusCode != http.StatusOK {
+		err = fmt.Errorf("the node is not ready: %s", answer.Status)
+	}
+	return err
+}
+
+// alive asks the admin listener, and where that is not known or does not answer the API. A refusal is an answer as well: clients may
+// have all the connections that a listener takes.
+func alive(ctx context.Context, said config.Partial, named bool) error {
+	var unheard error
+	if dir := folderOf(said, named); dir != "" {
+		base, err := admin.BaseOf(dir)
+		if err == nil {
+			_, err = asked(ctx, base+"/healthz")
+		} else if held, _ := store.Held(dir); held && errors.Is(err, fs.ErrNotExist) {
+			return nil // it starts, which may take long, or ends
+		}
+		if err == nil {
+			return nil
+		}
+		unheard = err
+	}
+	base, err := apiBase(said, named)
+	if err == nil {
+		_, err = asked(ctx, base+"/healthz")
+	}
+	if err != nil {
+		return errors.Join(unheard, err)
+	}
+	return nil
+}
+
+// folderOf is the data folder of the node, or "" where it is not known or the caller named an address. A folder that no source
+// names is not looked into: it may be another node's.
+func folderOf(said config.Partial, named bool) string {
+	if named || !said.Given("data_dir") || !said.Known("data_dir") {
+		return ""
+	}
+	return said.Config.DataDir
+}
+
+// apiBase is where the API is. What the node of the folder says counts more than what the sources say now.
 func apiBase(said config.Partial, named bool) (string, error) {
-	cfg := said.Config
-	if !named && said.Given("data_dir") && said.Known("data_dir") {
-		if base, err := admin.APIOf(cfg.DataDir); err == nil {
+	if dir := folderOf(said, named); dir != "" {
+		if base, err := admin.APIOf(dir); err == nil {
 			return base, nil
 		}
 	}
@@ -76,28 +130,24 @@ func apiBase(said config.Partial, named bool) (string, error) {
 		return "", errors.New("where the node listens is not known: correct the configuration, or name the node's folder with --data-dir")
 	}
 	scheme := "http"
-	if cfg.Server.TLSCertificate != "" {
+	if said.Config.Server.TLSCertificate != "" {
 		scheme = "https"
 	}
-	return scheme + "://" + admin.Reachable(cfg.Listen), nil
+	return scheme + "://" + admin.Reachable(said.Config.Listen), nil
 }
 
-// askHealth asks the node at an address of this machine whether it is ready, or alive: whom its certificate names does not
-// matter, and nothing secret is said.
-func askHealth(base string, live bool) error {
-	path, state := "/readyz", "ready"
-	if live {
-		path, state = "/healthz", "alive"
-	}
-	h := &http.Client{Timeout: healthTimeout, Transport: &http.Transport{DisableKeepAlives: true,
-		TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: true}}}
-	answer, err := h.Get(base + path)
+// asked asks the node at an address of this machine: whom its certificate names does not matter, and nothing secret is said. Of the
+// answer the body is closed.
+func asked(ctx context.Context, address string) (*http.Response, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	defer answer.Body.Close()
-	if answer.StatusCode != http.StatusOK {
-		return fmt.Errorf("the node is not %s: %s", state, answer.Status)
+	h := &http.Client{Transport: &http.Transport{DisableKeepAlives: true,
+		TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: true}}}
+	answer, err := h.Do(request)
+	if err != nil {
+		return nil, err
 	}
-	return nil
+	return answer, answer.Body.Close()
 }

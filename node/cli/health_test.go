@@ -50,11 +50,11 @@ func TestHealth(t *testing.T) {
 	}
 }
 
-// TestHealthLive: a node that takes no requests is alive all the same.
+// TestHealthLive: a node that takes no requests, or no more connections, is alive all the same.
 func TestHealthLive(t *testing.T) {
-	alive := true
+	full := false
 	answer := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path != "/healthz" || !alive {
+		if r.URL.Path != "/healthz" || full {
 			w.WriteHeader(http.StatusServiceUnavailable)
 		}
 	}))
@@ -67,12 +67,70 @@ func TestHealthLive(t *testing.T) {
 	if err := health(); err == nil || !strings.Contains(err.Error(), "not ready") {
 		t.Errorf("ready: %v", err)
 	}
-	if err := health("--live"); err != nil {
-		t.Errorf("alive: %v", err)
+	for range 2 {
+		if err := health("--live"); err != nil {
+			t.Errorf("full %v: %v", full, err)
+		}
+		full = true
 	}
-	alive = false
-	if err := health("--live"); err == nil || !strings.Contains(err.Error(), "503") {
-		t.Errorf("not alive: %v", err)
+	answer.Close()
+	if health("--live") == nil {
+		t.Error("nobody answers, and the node is alive")
+	}
+}
+
+// TestHealthLiveOfAFolder: the admin listener of the node that has the folder says that it lives; one that has not said where that
+// is starts or ends; where nobody has the folder, or it does not answer, the API is asked.
+func TestHealthLiveOfAFolder(t *testing.T) {
+	operators := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/healthz" || r.Header.Get("Authorization") != "" {
+			t.Errorf("it is asked %s, with %q", r.URL, r.Header.Get("Authorization"))
+		}
+	}))
+	defer operators.Close()
+	clients := httptest.NewServer(http.NotFoundHandler())
+	defer clients.Close()
+	dir := t.TempDir()
+	live := func() error {
+		cmd := Root("test", nil)
+		cmd.SetArgs([]string{"health", "--live", "--data-dir", dir})
+		return cmd.Execute()
+	}
+	t.Setenv("CORENODE_LISTEN", "127.0.0.1:1") // nobody's
+	if live() == nil {
+		t.Error("nobody has the folder, and its node is alive")
+	}
+	lock, err := store.LockFolder(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := live(); err != nil {
+		t.Errorf("a node that starts: %v", err)
+	}
+	withdraw, err := admin.Announce(dir, operators.Listener.Addr().String(), "a-token-of-the-node", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := live(); err != nil {
+		t.Errorf("by the admin listener: %v", err)
+	}
+	operators.Close()
+	if live() == nil {
+		t.Error("neither listener answers, and the node is alive")
+	}
+	if _, err := admin.AnnounceAPI(dir, clients.URL); err != nil {
+		t.Fatal(err)
+	}
+	if err := live(); err != nil {
+		t.Errorf("by the API: %v", err)
+	}
+	clients.Close()
+	withdraw()
+	if err := lock.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if live() == nil {
+		t.Error("the process that had the folder is gone, and the node is alive")
 	}
 }
 
