@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -150,7 +151,7 @@ func measureNode(cfg *config.Config) doctor.Facts {
 		f.SyncError = err.Error()
 	}
 	f.Database = hasDatabase(cfg.DataDir)
-	f.Open, f.OpenToGroup = openToOthers(cfg.DataDir)
+	measureRights(&f, cfg.DataDir)
 	if unheard == nil {
 		f.Running = true
 		if f.Database { // PostgreSQL has backups of its own, and its audit may be long
@@ -279,22 +280,46 @@ func syncTimes(dir string) (times []time.Duration, err error) {
 	return times, nil
 }
 
-// openToOthers are the files of a data folder that others than the owner may read or write, and, apart from them, those that
-// beside the owner only a group of this process may.
-func openToOthers(dir string) (open, toGroup []string) {
-	for _, name := range []string{"", sqlite.DatabaseName, store.KeyName, admin.TokenName, store.SpillName} {
+// measureRights looks at the files of a data folder that are the node's alone, and at the folder.
+func measureRights(f *doctor.Facts, dir string) {
+	var users []int
+	for _, name := range []string{sqlite.DatabaseName, store.KeyName, admin.TokenName, store.SpillName} {
 		path := filepath.Join(dir, name)
 		info, err := os.Stat(path)
+		if err != nil {
+			continue
+		}
+		users = append(users, userOf(info))
 		switch {
-		case err != nil || info.Mode().Perm()&0o077 == 0:
-		case info.Mode().Perm()&0o007 == 0 && ofOwnGroup(info):
-			toGroup = append(toGroup, path)
+		case info.Mode().Perm()&0o077 == 0:
+		case onlyToGroup(info):
+			f.OpenToGroup = append(f.OpenToGroup, path)
 		default:
-			open = append(open, path)
+			f.Open = append(f.Open, path)
 		}
 	}
-	return open, toGroup
+	if len(users) == 0 && os.Geteuid() != 0 { // no node was here: it will be this user's
+		users = []int{os.Geteuid()}
+	}
+	info, err := os.Stat(dir)
+	if err != nil {
+		return
+	}
+	switch mode := info.Mode().Perm(); {
+	case mode&0o077 == 0:
+	case len(users) > 0 && !slices.Contains(users, userOf(info)):
+		f.Lent = dir
+	case onlyToGroup(info):
+		f.OpenToGroup = append([]string{dir}, f.OpenToGroup...)
+	case mode&0o022 == 0 && len(f.Open) == 0:
+		f.Listed = dir
+	default:
+		f.Open = append([]string{dir}, f.Open...)
+	}
 }
+
+// onlyToGroup says that of a file that is open nobody but its owner and a group of this process may read or write it.
+func onlyToGroup(info fs.FileInfo) bool { return info.Mode().Perm()&0o007 == 0 && ofOwnGroup(info) }
 
 // lastBackup is when the audit says that one was made; zero is never, or not known. c is the running node.
 func lastBackup(c *admin.Client) (at time.Time) {

@@ -28,6 +28,14 @@ func ofOwnGroup(info fs.FileInfo) bool {
 	return ok && slices.Contains(append(others, os.Getegid()), int(s.Gid))
 }
 
+// userOf is whose a file is.
+func userOf(info fs.FileInfo) int {
+	if s, ok := info.Sys().(*syscall.Stat_t); ok {
+		return int(s.Uid)
+	}
+	return os.Geteuid()
+}
+
 // clock asks the kernel whether something keeps its time true. Where this process may not, as under ProtectClock= of
 // systemd, that of systemd-timesyncd says so.
 func clock() (*doctor.Clock, error) {

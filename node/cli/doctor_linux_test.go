@@ -1,13 +1,15 @@
 package cli
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
-	"slices"
+	"reflect"
 	"testing"
 	"time"
 
 	"corenode/node/admin"
+	"corenode/node/doctor"
 )
 
 // TestTouched: who may not ask the kernel goes by a file that says of one synchronization only that it was.
@@ -29,33 +31,40 @@ func TestTouched(t *testing.T) {
 	}
 }
 
-// TestOpenToGroup: a file that the group of the process may read, as fsGroup of Kubernetes makes it, is not one that others may.
-func TestOpenToGroup(t *testing.T) {
+// TestRights: who may read and write what is told apart, for the files that are the node's alone and for their folder.
+func TestRights(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, admin.TokenName)
 	if err := os.WriteFile(path, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	check := func(name string, mode os.FileMode, group int, open, toGroup []string) {
-		t.Helper()
-		for _, file := range []string{path, dir} {
-			if err := os.Chown(file, -1, group); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.Chmod(file, mode|0o100); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if gotOpen, gotGroup := openToOthers(dir); !slices.Equal(gotOpen, open) || !slices.Equal(gotGroup, toGroup) {
-			t.Errorf("%s: open %v, to the group %v", name, gotOpen, gotGroup)
-		}
-	}
+	own := os.Getegid()
 	both := []string{dir, path}
-	check("private", 0o600, os.Getegid(), nil, nil)
-	check("as of fsGroup", 0o660, os.Getegid(), nil, both)
-	check("to all", 0o664, os.Getegid(), both, nil)
-	if os.Geteuid() != 0 {
-		t.Skip("another group's file cannot be made: the test is not run by root")
+	check := func(name string, folder, file os.FileMode, group int, want doctor.Facts) {
+		t.Helper()
+		err := errors.Join(os.Chown(path, -1, group), os.Chown(dir, -1, group), os.Chmod(path, file), os.Chmod(dir, folder))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got doctor.Facts
+		if measureRights(&got, dir); !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: open %v, to the group %v, listed %q, lent %q", name, got.Open, got.OpenToGroup, got.Listed, got.Lent)
+		}
 	}
-	check("to another group", 0o660, 65534, both, nil)
+	check("private", 0o700, 0o600, own, doctor.Facts{})
+	check("as of fsGroup", os.ModeSetgid|0o770, 0o660, own, doctor.Facts{OpenToGroup: both})
+	check("to all", 0o764, 0o664, own, doctor.Facts{Open: both})
+	check("a file to all", 0o755, 0o644, own, doctor.Facts{Open: both})
+	check("a folder with names to all", 0o755, 0o600, own, doctor.Facts{Listed: dir})
+	check("a folder that all may change", 0o777, 0o600, own, doctor.Facts{Open: both[:1]})
+	if os.Geteuid() != 0 {
+		t.Skip("files of others cannot be made: the test is not run by root")
+	}
+	check("to another group", 0o760, 0o660, 65534, doctor.Facts{Open: both})
+	if err := os.Chown(path, 65532, -1); err != nil { // the node's in a pod, where the volume's folder is root's
+		t.Fatal(err)
+	}
+	check("a volume that fsGroup opens once", os.ModeSetgid|0o775, 0o600, own, doctor.Facts{Lent: dir})
+	check("an emptyDir", os.ModeSetgid|0o777, 0o600, own, doctor.Facts{Lent: dir})
+	check("a volume of the group alone", os.ModeSetgid|0o770, 0o660, own, doctor.Facts{Lent: dir, OpenToGroup: both[1:]})
 }

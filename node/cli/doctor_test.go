@@ -77,12 +77,12 @@ func TestDoctorCommand(t *testing.T) {
 	if found, _ = examined(t, "--data-dir", dir); found["backup"].State != doctor.OK {
 		t.Errorf("after a backup: %+v", found["backup"])
 	}
-	if err := os.Chmod(dir, 0o755); err != nil {
+	if err := os.Chmod(dir, 0o757); err != nil {
 		t.Fatal(err)
 	}
 	found, err := examined(t, "--data-dir", dir)
 	if found["data folder"].State != doctor.Fail || err == nil || !strings.Contains(err.Error(), "checks fail") {
-		t.Errorf("a folder that others read: %+v, %v", found["data folder"], err)
+		t.Errorf("a folder that others change: %+v, %v", found["data folder"], err)
 	}
 	bad := filepath.Join(dir, "bad.yaml")
 	if err := os.WriteFile(bad, []byte("no_such_key: 1\n"), 0o600); err != nil {

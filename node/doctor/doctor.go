@@ -5,6 +5,7 @@ package doctor
 
 import (
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -66,10 +67,13 @@ type Facts struct {
 	// Running says that a node answers; Series are its metrics, their labels in the name.
 	Running bool
 	Series  map[string]float64
-	// Open are the paths of the data folder that others than its owner may read or write. OpenToGroup are not among them: those
-	// that beside the owner only a group of the process that looked may.
+	// Open are the files of the data folder that others than their owner may read or write, and the folder where others may change
+	// what is in it. OpenToGroup are not among them: those that beside the owner only a group of the process that looked may.
 	Open, OpenToGroup []string
-	Memory            *Memory
+	// Listed is the folder where others may look into it and do no more. Lent is the folder where others may look into it and its
+	// owner is not the node: that may not change its mode, and may be one of the others.
+	Listed, Lent string
+	Memory       *Memory
 }
 
 // Files bounds open files: of the node, or else of who looked, and what the configuration's connections need.
@@ -230,8 +234,16 @@ func examineData(f Facts, add adder) {
 	} else if len(f.OpenToGroup) > 0 {
 		add("data folder", Warn, "the group of this process may read or write "+strings.Join(f.OpenToGroup, ", "),
 			"chmod g= them, or see that nobody else is of the group: fsGroup of a Kubernetes volume opens all files to it")
-	} else if f.Database {
+	} else if f.Listed != "" {
+		add("data folder", Warn, "others may see the names of what is in "+f.Listed, "chmod go= it")
+	} else if f.Database && f.Lent == "" {
 		add("data folder", OK, "only its owner may read it", "")
+	}
+	if f.Lent != "" {
+		add("data folder", Warn, f.Lent+" is another user's than the node's, and others may look into it or change what is in it",
+			"see that nobody else has the volume, and do not chmod it, which may shut the node out. A new node is better run on a folder "+
+				"in it, which it makes for itself alone: data_dir or CORENODE_DATA_DIR is "+filepath.Join(f.Lent, "node")+
+				" then. One that has served would start there without its accounts")
 	}
 	if f.SpillProblem != "" {
 		add("spill journal", Fail, f.SpillProblem, "no node starts on it: `open spill journal` in the playbook")
