@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"corenode/node/cli"
 	"corenode/node/config"
 )
 
@@ -154,50 +155,115 @@ func pack(t *testing.T, deb, program, version, host string) (packed string) {
 	return packed
 }
 
-// upgrades installs a release that knows one key more, with nobody to ask, over a configuration that the operator has changed.
+// upgrades installs a release that knows one key more, with nobody to ask, over a configuration that the operator has changed; then over
+// a package whose configuration was the whole reference. The node keeps its folder.
 func upgrades(t *testing.T, root, deb, program string) {
 	t.Helper()
-	file := filepath.Join(root, "etc/corenode/corenode.yaml")
-	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	text = append(text, "log: {level: warn}\n"...)
-	if err := os.WriteFile(file, text, 0o644); err != nil {
-		t.Fatal(err)
-	}
 	host := filepath.Join(t.TempDir(), "host")
 	script := "#!/bin/sh\n'" + hostProgram(deb) + "' \"$@\" && echo '# a key more'\n"
 	if err := os.WriteFile(host, []byte(script), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	next := pack(t, deb, program, strings.TrimSpace(command(t, "dpkg-deb", "-f", deb, "Version"))+".1", host)
-	command(t, "dpkg", "--root="+root, "--log=", "--force-architecture", "-i", next)
-	if after, err := os.ReadFile(file); err != nil || !bytes.Equal(after, text) {
-		t.Errorf("%v, the configuration after an upgrade:\n%s", err, after)
+	version := strings.TrimSpace(command(t, "dpkg-deb", "-f", deb, "Version"))
+	// Asked about a configuration that both sides changed, an operator keeps the own one.
+	install := func(deb string, answers ...string) {
+		command(t, "dpkg", append(answers, "--root="+root, "--log=", "--force-architecture", "-i", deb)...)
 	}
+	file := filepath.Join(root, "etc/corenode/corenode.yaml")
+	over := func(answers ...string) {
+		t.Helper()
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text = append(text, "# the operator's\n"...)
+		if err := os.WriteFile(file, text, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		install(pack(t, deb, program, version+".1", host), answers...)
+		if after, err := os.ReadFile(file); err != nil || !bytes.Equal(after, text) {
+			t.Errorf("%v, the configuration after an upgrade:\n%s", err, after)
+		}
+		cfg := loadedByUnit(t, filepath.Join(root, "usr/lib/systemd/system/corenode.service"), file)
+		if cfg.DataDir != "/var/lib/corenode" {
+			t.Errorf("after an upgrade the node has the folder %s", cfg.DataDir)
+		}
+	}
+	over()
+	name := strings.TrimSpace(command(t, "dpkg-query", "--admindir="+filepath.Join(root, "var/lib/dpkg"), "-W", "-f", "${binary:Package}"))
+	command(t, "dpkg", "--root="+root, "--log=", "--purge", name)
+	install(withReference(t, deb))
+	over("--force-confold")
+}
+
+// withReference is a package whose configuration has every key.
+func withReference(t *testing.T, deb string) (packed string) {
+	t.Helper()
+	tree := filepath.Join(t.TempDir(), "tree")
+	command(t, "dpkg-deb", "-R", deb, tree)
+	if err := os.WriteFile(filepath.Join(tree, "etc/corenode/corenode.yaml"), config.Reference(), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	packed = tree + ".deb"
+	command(t, "dpkg-deb", "--root-owner-group", "-Zgzip", "-z0", "--build", tree, packed)
+	return packed
 }
 
 // TestPackagedConfiguration: the configuration of the package says which folder the unit gives to the node, so commands that read it look
-// at that node; the unit's command says nothing that the file does not.
+// at that node. The unit says so too: of a package before, dpkg keeps what the operator changed, and that may name another folder, as
+// does the reference.
 func TestPackagedConfiguration(t *testing.T) {
 	unit, err := os.ReadFile("deploy/corenode.service")
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg, err := config.Load(config.Sources{File: "deploy/corenode.yaml"})
+	state := regexp.MustCompile(`(?m)^StateDirectory=(.+)$`).FindSubmatch(unit)
+	if state == nil {
+		t.Fatal("the unit makes no folder")
+	}
+	want := "/var/lib/" + string(state[1])
+	reference := filepath.Join(t.TempDir(), "corenode.yaml")
+	if err := os.WriteFile(reference, config.Reference(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range []string{"deploy/corenode.yaml", reference} {
+		if cfg := loadedByUnit(t, "deploy/corenode.service", file); cfg.DataDir != want {
+			t.Errorf("with %s the node has the folder %s, want %s", file, cfg.DataDir, want)
+		}
+	}
+	if cfg, err := config.Load(config.Sources{File: "deploy/corenode.yaml"}); err != nil || cfg.DataDir != want {
+		t.Errorf("commands that read the configuration look into %s, %v; want %s", cfg.DataDir, err, want)
+	}
+	if !bytes.Contains(unit, []byte("\nExecReload=/usr/bin/corenode reload --data-dir "+want+"\n")) {
+		t.Errorf("a reload is not told of %s", want)
+	}
+}
+
+// loadedByUnit is the configuration that a unit's command loads, of which file is the one in /etc.
+func loadedByUnit(t *testing.T, unit, file string) *config.Config {
+	t.Helper()
+	text, err := os.ReadFile(unit)
 	if err != nil {
 		t.Fatal(err)
 	}
-	state := regexp.MustCompile(`(?m)^StateDirectory=(.+)$`).FindSubmatch(unit)
-	if state == nil || cfg.DataDir != "/var/lib/"+string(state[1]) {
-		t.Errorf("the configuration has the folder %s, the unit %q", cfg.DataDir, state)
+	line := regexp.MustCompile(`(?m)^ExecStart=(.+)$`).FindSubmatch(text)
+	if line == nil {
+		t.Fatalf("%s starts nothing", unit)
 	}
-	for _, want := range []string{"ExecStart=/usr/bin/corenode serve", "ExecReload=/usr/bin/corenode reload"} {
-		if want += " --config /etc/corenode/corenode.yaml\n"; !bytes.Contains(unit, []byte("\n"+want)) {
-			t.Errorf("the unit does not say %s, so the folder is not that of the configuration alone", want)
+	var cfg *config.Config
+	root := cli.Root(version, func(from config.Sources, _, _ io.Writer) (err error) {
+		if from.File != "/etc/corenode/corenode.yaml" {
+			t.Errorf("the unit's node reads %s", from.File)
 		}
+		from.File, from.Environment = file, nil
+		cfg, err = config.Load(from)
+		return err
+	})
+	root.SetArgs(strings.Fields(string(line[1]))[1:])
+	if err := root.Execute(); err != nil {
+		t.Fatal(err)
 	}
+	return cfg
 }
 
 // TestContainerfile: the image runs as nobody in particular, and its health check asks whether the node is alive: who kills what
