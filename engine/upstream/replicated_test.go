@@ -180,9 +180,60 @@ func TestFailureBesideAnAnswer(t *testing.T) {
 	}
 }
 
-// afar submits jobs until one has gone to the other node, and returns that one.
+// lostEngine panics with a job once it is lost.
+type lostEngine struct {
+	ownEngine
+	lost bool
+}
+
+func (e *lostEngine) Submit(j *engine.Job, now time.Time, taken func(*abi.Error)) {
+	if e.lost {
+		panic("device lost")
+	}
+	e.ownEngine.Submit(j, now, taken)
+}
+
+// TestFailureBeforeAnAnswer: what another node has answered is kept, although the step loop fails over a job in front of it.
+func TestFailureBeforeAnAnswer(t *testing.T) {
+	node := start(t, wire.Corenode, func(n int, _ []byte) fake.Script {
+		return fake.Script{Text: []string{"from ", "afar"}, Fault: []fake.Fault{fake.DieAfterHeaders, ""}[n]}
+	})
+	m := replicated(t)
+	m.Follow([]string{node.URL})
+	waitFor(t, "the other node", m.othersReady)
+	own := &lostEngine{}
+	s := m.NewReplicatedStepper(func() {}, own)
+	var ends []engine.Result
+	for n := range 2 {
+		j := afar(t, s)
+		if n == 1 {
+			j.Finished = func(r engine.Result) { ends = append(ends, r) }
+		}
+		waitFor(t, "its report", func() bool {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			return len(s.reports) > n
+		})
+	}
+	own.lost = true
+	func() {
+		defer func() {
+			if recover() == nil {
+				t.Error("the step loop has not failed: that tests nothing")
+			}
+		}()
+		s.Step(time.Now())
+	}()
+	s.Fail(&abi.Error{Kind: abi.Internal, Msg: "device lost"})
+	if len(ends) != 1 || ends[0].Err != nil || ends[0].Usage.Output == 0 {
+		t.Errorf("it ended with %+v", ends)
+	}
+}
+
+// afar submits jobs until one more has gone to the other node, and returns that one.
 func afar(t *testing.T, s *ReplicatedStepper) *engine.Job {
 	t.Helper()
+	before := len(s.live)
 	for i := range 100 {
 		q, err := messages.Parse(fmt.Appendf(nil, `{"model":"far","max_tokens":5,"messages":[{"role":"user","content":"conversation %d"}]}`, i))
 		if err != nil {
@@ -193,7 +244,7 @@ func afar(t *testing.T, s *ReplicatedStepper) *engine.Job {
 		j := &engine.Job{ID: "req_1", Account: "acct", Session: fmt.Sprint("session ", i), Request: r, Output: engine.NewWholeOutput()}
 		j.Finished = func(engine.Result) {}
 		s.Submit(j, time.Now(), func(*abi.Error) {})
-		if len(s.live) > 0 {
+		if len(s.live) > before {
 			return j
 		}
 	}

@@ -20,6 +20,8 @@ type Stepper struct {
 	wake  func()
 	live  map[*engine.Job]*relay
 	next  chan *relay // unbuffered: to a goroutine whose relay has ended
+	// pending is what the step loop has yet to pass on, of what relays have said: Fail and Abort go on with it.
+	pending []report
 	// back takes a job that no other node answered, on the step loop; nil where there is no own engine.
 	back func(j *engine.Job, now time.Time, taken func(*abi.Error))
 
@@ -99,13 +101,16 @@ func (s *Stepper) Step(time.Time) bool {
 	return false
 }
 
-// collect passes on what relays said, in its order.
+// collect passes on what relays said, in its order. Each is taken off before: where one panics, the next collect goes on
+// behind it.
 func (s *Stepper) collect() {
 	s.mu.Lock()
-	reports := s.reports
+	s.pending = append(s.pending, s.reports...)
 	s.reports = nil
 	s.mu.Unlock()
-	for _, p := range reports {
+	for len(s.pending) > 0 {
+		p := s.pending[0]
+		s.pending = s.pending[1:]
 		r := p.relay
 		if p.kind != relayTaken {
 			delete(s.live, r.job)
@@ -119,6 +124,7 @@ func (s *Stepper) collect() {
 			s.takeBack(r, p.first)
 		}
 	}
+	s.pending = nil // with the relays that have ended
 }
 
 // takeBack gives the job of a relay to the own engine. One that was promised an answer and is
