@@ -85,7 +85,7 @@ func (m *Model) chooseNow(w wish) choice {
 func (m *Model) giveBack(p place) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.line.gave(p.account)
+	m.line.gave(p.account, time.Now())
 	if m.replicas[p.base] == p.replica { // else another one may be there now
 		m.set.Release(p.base)
 		m.serveWaiting()
@@ -96,7 +96,7 @@ func (m *Model) giveBack(p place) {
 func (m *Model) refused(p place) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.line.gave(p.account)
+	m.line.gave(p.account, time.Now())
 	if m.replicas[p.base] == p.replica {
 		m.set.Release(p.base)
 		m.set.Unlearn(p.base, p.fresh)
@@ -117,7 +117,7 @@ func (m *Model) release(p place, o *outcome) {
 	r := p.replica
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.line.gave(p.account)
+	m.line.gave(p.account, time.Now())
 	if m.replicas[r.base] != r { // it was removed meanwhile; another one may be there now
 		return
 	}

@@ -61,13 +61,20 @@ func (k *kind) lane(a *account) *lane {
 	return a.lanes[at]
 }
 
+// placeWait is what a place that an account has is worth in waiting: as much as a level of priority.
+const placeWait = priority.Wait
+
 // account is one of which requests wait.
 type account struct {
 	name   string
 	places int       // that it has
-	since  time.Time // when it began to wait, or was last given a place
+	since  time.Time // when it began to wait, or was last given a place or gave one back
 	lanes  []*lane   // one for each kind of its requests
 }
+
+// due is by what the accounts of a class are ordered, the earliest first. So of those that have waited as long the one with the
+// fewest places goes first, and each becomes first in the end. moved follows each change of it.
+func (a *account) due() time.Time { return a.since.Add(time.Duration(a.places) * placeWait) }
 
 // moved puts the account's lanes where they belong.
 func (a *account) moved() {
@@ -102,8 +109,7 @@ func (n *lane) add(w *waiter) {
 
 // before says whether a lane is served before another one of its class.
 func (n *lane) before(o *lane) bool {
-	a, b := n.account, o.account
-	return cmp.Or(cmp.Compare(a.places, b.places), a.since.Compare(b.since), n.first().submitted.Compare(o.first().submitted)) < 0
+	return cmp.Or(n.account.due().Compare(o.account.due()), n.first().submitted.Compare(o.first().submitted)) < 0
 }
 
 // laneHeap is the lanes of a kind, the one first that is served first.

@@ -2,6 +2,7 @@ package upstream
 
 import (
 	"cmp"
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -47,12 +48,12 @@ func (q *queue) serve(n int) (accounts []string) {
 // turn gives a place away that its account gives back at once.
 func (q *queue) turn() string {
 	account := q.serve(1)[0]
-	q.gave(account)
+	q.gave(account, q.now)
 	return account
 }
 
-// TestAccountsTakeTurns: the account with the fewest places is served first, however many requests of others came before;
-// of those that have as many, the one that was served last stands last.
+// TestAccountsTakeTurns: of accounts that wait as long the one with the fewest places is served first, however many requests
+// of others came before; of those that have as many, the one that was served last stands last.
 func TestAccountsTakeTurns(t *testing.T) {
 	q := newQueue()
 	for range 800 {
@@ -68,11 +69,11 @@ func TestAccountsTakeTurns(t *testing.T) {
 		t.Errorf("%v", got)
 	}
 	for range 4 {
-		q.gave("heavy")
+		q.gave("heavy", q.now)
 	}
-	q.gave("two")
-	q.gave("two")
-	q.gave("one")
+	q.gave("two", q.now)
+	q.gave("two", q.now)
+	q.gave("one", q.now)
 	if len(q.places) != 0 {
 		t.Errorf("all was given back, and there are %v", q.places)
 	}
@@ -86,6 +87,49 @@ func TestAccountsTakeTurns(t *testing.T) {
 	}
 	if want := strings.Fields("heavy one new heavy one new heavy one new"); !slices.Equal(got, want) {
 		t.Errorf("with one place: %v, want %v", got, want)
+	}
+}
+
+// TestPlaceCountsAsWaiting: an account that has a place for long is given another one in the end, though others that have none
+// come all the time, and go first for some time.
+func TestPlaceCountsAsWaiting(t *testing.T) {
+	q := newQueue()
+	q.join("a", 0)
+	q.serve(1)
+	q.join("a", 0)
+	var served []string
+	for n := range 60 {
+		q.now = q.now.Add(5 * time.Second)
+		q.join(fmt.Sprint("new ", n), 0)
+		served = append(served, q.turn())
+	}
+	if at := slices.Index(served, "a"); at < 1 {
+		t.Errorf("the account that has a place is served at turn %d: %v", at, served)
+	}
+}
+
+// TestAnswersTakeTurns: an account that sends its next request some time after its answer takes turns with one of which many
+// wait, however long an answer takes.
+func TestAnswersTakeTurns(t *testing.T) {
+	for _, answer := range []time.Duration{time.Second, time.Minute} {
+		q := newQueue()
+		for range 10 {
+			q.join("heavy", 0)
+		}
+		q.join("one", 0)
+		var served []string
+		for n := range 10 {
+			served = append(served, q.serve(1)[0])
+			q.now = q.now.Add(answer / 2)
+			if n > 0 && served[n-1] == "one" {
+				q.join("one", 0)
+			}
+			q.now = q.now.Add(answer / 2)
+			q.gave(served[n], q.now)
+		}
+		if want := strings.Fields(strings.Repeat("heavy one ", 5)); !slices.Equal(served, want) {
+			t.Errorf("with answers of %v: %v, want %v", answer, served, want)
+		}
 	}
 }
 
@@ -113,7 +157,7 @@ func TestPrioritiesAge(t *testing.T) {
 type plain struct {
 	waiters  []*waiter
 	classes  map[int8]time.Time
-	accounts map[string]time.Time
+	accounts map[string]time.Time // when they are due
 	places   map[string]int
 }
 
@@ -131,8 +175,13 @@ func (p *plain) compare(a, b *waiter) int {
 	due := func(w *waiter) time.Time {
 		return p.classes[w.priority].Add(-10 * time.Second * time.Duration(w.priority))
 	}
-	return cmp.Or(due(a).Compare(due(b)), cmp.Compare(b.priority, a.priority), cmp.Compare(p.places[a.account], p.places[b.account]),
+	return cmp.Or(due(a).Compare(due(b)), cmp.Compare(b.priority, a.priority),
 		p.accounts[a.account].Compare(p.accounts[b.account]), a.submitted.Compare(b.submitted))
+}
+
+// later is a time and ten seconds more for each place of an account.
+func (p *plain) later(at time.Time, account string) time.Time {
+	return at.Add(10 * time.Second * time.Duration(p.places[account]))
 }
 
 func (p *plain) join(w *waiter) {
@@ -140,7 +189,7 @@ func (p *plain) join(w *waiter) {
 		p.classes[w.priority] = w.submitted
 	}
 	if !slices.ContainsFunc(p.waiters, func(o *waiter) bool { return o.account == w.account }) {
-		p.accounts[w.account] = w.submitted
+		p.accounts[w.account] = p.later(w.submitted, w.account)
 	}
 	p.waiters = append(p.waiters, w)
 }
@@ -148,7 +197,12 @@ func (p *plain) join(w *waiter) {
 func (p *plain) serve(w *waiter, now time.Time) {
 	p.leave(w)
 	p.places[w.account]++
-	p.classes[w.priority], p.accounts[w.account] = now, now
+	p.classes[w.priority], p.accounts[w.account] = now, p.later(now, w.account)
+}
+
+func (p *plain) gave(account string, now time.Time) {
+	p.places[account]--
+	p.accounts[account] = p.later(now, account)
 }
 
 func (p *plain) leave(w *waiter) {
@@ -212,8 +266,8 @@ func TestLineIsInOrder(t *testing.T) {
 			case n < 8 && len(owners) > 0:
 				owner := owners[0]
 				owners = owners[1:]
-				l.gave(owner)
-				p.places[owner]--
+				l.gave(owner, now)
+				p.gave(owner, now)
 			default:
 				free[[]string{"x", "y"}[random.IntN(2)]]++
 			}

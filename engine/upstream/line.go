@@ -34,8 +34,9 @@ type waiter struct {
 }
 
 // line is the requests that wait for a place. Options.QueueMax bounds it. Priorities are served as package priority
-// says; of those of one priority the account with the fewest places, of equals the one that has waited longest since it
-// came or was last given one; and of its requests the one that was submitted first. The zero value is an empty one.
+// says; of those of one priority the account that has waited longest since it came, or was last given a place or gave one
+// back, where each place that it has takes placeWait off; and of its requests the one that was submitted first. The zero
+// value is an empty one.
 type line struct {
 	waiting  int
 	classes  []*class            // those in which a request waits, highest priority first
@@ -118,13 +119,14 @@ func (l *line) took(name string, now time.Time) {
 	}
 }
 
-// gave counts a place that an account gives back.
-func (l *line) gave(name string) {
+// gave counts a place that an account gives back. It begins to wait then: one of which more wait stands no better than one that
+// sends its next request when it has its answer.
+func (l *line) gave(name string, now time.Time) {
 	if l.places[name]--; l.places[name] <= 0 {
 		delete(l.places, name)
 	}
 	if a := l.accounts[name]; a != nil {
-		a.places = l.places[name]
+		a.places, a.since = l.places[name], now
 		a.moved()
 	}
 }
