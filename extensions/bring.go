@@ -3,6 +3,7 @@ package extensions
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -14,13 +15,23 @@ import (
 func (h *Host) toBring(next *state) map[string]*slot {
 	h.lock()
 	defer h.unlock()
+	all := h.wanted(next)
+	maps.DeleteFunc(all, func(digest string, _ *slot) bool {
+		m := h.modules[digest]
+		return m != nil && m.generation != nil
+	})
+	return all
+}
+
+// wanted are the modules that a state gives a role, each with its slot. mu is held.
+func (h *Host) wanted(by *state) map[string]*slot {
 	all := map[string]*slot{}
-	for name, w := range next.Slots {
+	for name, w := range by.Slots {
 		for _, role := range []string{w.Active, w.Canary, w.Shadow, w.Previous} {
 			if role == wantShipped {
-				role = h.offered(name)
+				role = h.offered(name, by)
 			}
-			if m := h.modules[role]; strings.HasPrefix(role, digestPrefix) && (m == nil || m.generation == nil) {
+			if strings.HasPrefix(role, digestPrefix) {
 				all[role] = h.slot(name)
 			}
 		}
@@ -28,14 +39,29 @@ func (h *Host) toBring(next *state) map[string]*slot {
 	return all
 }
 
-// offered is the digest of the module of a slot that ships and is off by default; "" without one.
-func (h *Host) offered(name Slot) string {
+// offered is the digest of the module that ships for a slot, unless a state says that it was taken out of service; "" without one.
+func (h *Host) offered(name Slot, by *state) string {
 	for _, s := range h.ships {
-		if s.off && s.slot == name {
+		if _, failed := by.Failed[s.digest]; s.slot == name && s.digest != "" && !failed {
 			return s.digest
 		}
 	}
 	return ""
+}
+
+// wanting is the slot in which a module should be, by the state or since it ships and the state says nothing; nil is none.
+func (h *Host) wanting(digest string) *slot {
+	h.lock()
+	defer h.unlock()
+	if sl := h.wanted(&h.state)[digest]; sl != nil {
+		return sl
+	}
+	for _, s := range h.ships {
+		if s.digest == digest && !s.off && h.state.Slots[s.slot].Active == "" && h.offered(s.slot, &h.state) == digest {
+			return h.slot(s.slot)
+		}
+	}
+	return nil
 }
 
 // bring loads a module that should serve in a slot. One that does not pass is reported as failed, and what ships serves in its
@@ -128,10 +154,13 @@ func (h *Host) insist(digest string, err error) {
 func (h *Host) again(digest string) (killed bool) {
 	h.building.Lock()
 	defer h.building.Unlock()
+	ships := slices.IndexFunc(h.ships, func(s shippedModule) bool { return s.digest == digest })
 	var err error
-	if i := slices.IndexFunc(h.ships, func(s shippedModule) bool { return s.digest == digest && !s.off }); i >= 0 {
-		err = h.bringShipped(h.ships[i])
-	} else if sl := h.toBring(&h.state)[digest]; sl != nil {
+	switch sl := h.wanting(digest); {
+	case sl == nil: // nothing is to have it by now
+	case ships >= 0:
+		err = h.bringShipped(h.ships[ships])
+	default: // also where a verb brought it into memory meanwhile: the slot is to have it
 		err = h.bring(sl, digest)
 	}
 	if errors.Is(err, guest.ErrKilled) {

@@ -153,7 +153,9 @@ func (h *Host) Number() int64 {
 func (h *Host) Bring(wasm, signature, config []byte) error {
 	info, err := h.load(h.closing, file{wasm: wasm, signature: signature, config: config, loaded: true, brought: true}, false)
 	if err != nil {
-		h.insist(digestOf(wasm), err)
+		if digest := digestOf(wasm); h.wanting(digest) != nil { // one that is only loaded is brought again before it is to serve
+			h.insist(digest, err)
+		}
 		return err
 	}
 	h.lock()

@@ -167,25 +167,34 @@ func TestCompilerKilled(t *testing.T) {
 // TestCompilesAgain: what should serve and did not come, since memory was short for a moment, comes by itself.
 func TestCompilesAgain(t *testing.T) {
 	wasm := newGuest(SlotAdmission, "1").bytes(t)
-	chat := newGuest(SlotChat, "1").bytes(t)
-	ships := append(testShipped(), shippedModule{slot: SlotChat, name: "other", digest: digestOf(chat), nativeAs: "builtin:other",
-		native: nativeChat("native"), wasm: func() ([]byte, error) { return chat, nil }})
+	ships, shipped := shipsChat(t)
+	atStart := func(t *testing.T, o Options) (*Host, string) {
+		h, _ := openTest(t, Options{Dir: o.Dir, CacheDir: t.TempDir()})
+		digest := activate(t, h, wasm).Digest
+		_ = h.Close()
+		h, _ = openTest(t, o)
+		return h, digest
+	}
+	nothing := func(*testing.T, *Host, string) error { return nil }
 	for _, how := range []struct {
 		name   string
 		absent func(t *testing.T, o Options) (h *Host, digest string)
+		then   func(t *testing.T, h *Host, digest string) error // in the pause
 	}{
-		{"at a start", func(t *testing.T, o Options) (*Host, string) {
-			h, _ := openTest(t, Options{Dir: o.Dir, CacheDir: t.TempDir()})
-			digest := activate(t, h, wasm).Digest
-			_ = h.Close()
-			h, _ = openTest(t, o)
-			return h, digest
+		{"at a start", atStart, nothing},
+		{"at a start, and an operator loads it", atStart, func(t *testing.T, h *Host, _ string) error {
+			_, err := h.Load(t.Context(), wasm, nil, nil)
+			return err
+		}},
+		{"at a start, and an operator tries it", atStart, func(_ *testing.T, h *Host, digest string) error {
+			_, err := h.Canary(digest, 10)
+			return err
 		}},
 		{"which ships", func(t *testing.T, o Options) (*Host, string) {
 			o.AllowUnsigned = true
 			h, _ := openWith(t, o, ships)
-			return h, digestOf(chat)
-		}},
+			return h, shipped
+		}, nothing},
 		{"of a cluster", func(t *testing.T, o Options) (*Host, string) {
 			r := &row{}
 			a := r.join(t, t.TempDir())
@@ -197,7 +206,7 @@ func TestCompilesAgain(t *testing.T) {
 			}
 			r.follow(t, b)
 			return b, digest
-		}},
+		}, nothing},
 		{"of a cluster, and brought", func(t *testing.T, o Options) (*Host, string) {
 			r := &row{}
 			activate(t, r.join(t, t.TempDir()), wasm)
@@ -210,7 +219,7 @@ func TestCompilesAgain(t *testing.T) {
 				t.Fatal(err)
 			}
 			return h, digestOf(wasm)
-		}},
+		}, nothing},
 	} {
 		t.Run(how.name, func(t *testing.T) {
 			command, started := compilers(t, "is killed at first")
@@ -218,6 +227,9 @@ func TestCompilesAgain(t *testing.T) {
 				h, digest := how.absent(t, Options{Dir: t.TempDir(), CacheDir: t.TempDir(), CompileCommand: command})
 				if got := stateOf(t, h, digest); got == StateActive || len(started()) != 1 {
 					t.Fatalf("%s, processes %d", got, started())
+				}
+				if err := how.then(t, h, digest); err != nil {
+					t.Fatal(err)
 				}
 				for began := time.Now(); stateOf(t, h, digest) != StateActive; time.Sleep(time.Second) {
 					if time.Since(began) > time.Hour {
@@ -230,6 +242,78 @@ func TestCompilesAgain(t *testing.T) {
 			})
 		})
 	}
+}
+
+// shipsChat is what ships, with a module in the slot for chat.
+func shipsChat(t *testing.T) (ships []shippedModule, digest string) {
+	chat := newGuest(SlotChat, "1").bytes(t)
+	digest = digestOf(chat)
+	return append(testShipped(), shippedModule{slot: SlotChat, name: "other", digest: digest, nativeAs: "builtin:other",
+		native: nativeChat("native"), wasm: func() ([]byte, error) { return chat, nil }}), digest
+}
+
+// TestCompilesWhatIsWanted: a module that ships is compiled again where its slot is to have it, and no other; what was taken out of
+// service on another node meanwhile stays so.
+func TestCompilesWhatIsWanted(t *testing.T) {
+	ships, digest := shipsChat(t)
+	for _, how := range []struct {
+		name, state string
+		comes       bool
+	}{
+		{"nothing is said", `{}`, true},
+		{"it is chosen", `{"slots":{"chat":{"active":"shipped","previous":"native"}}}`, true},
+		{"it is the one before", `{"slots":{"chat":{"active":"native","previous":"shipped"}}}`, true},
+		{"it was taken out of service", fmt.Sprintf(`{"failed":{%q:"it failed"}}`, digest), false},
+		{"the native build is chosen", `{"slots":{"chat":{"active":"native"}}}`, false},
+		{"another one is chosen", fmt.Sprintf(`{"slots":{"chat":{"active":%q}}}`, digestOf([]byte("another"))), false},
+	} {
+		t.Run(how.name, func(t *testing.T) {
+			command, started := compilers(t, "is killed at first")
+			synctest.Test(t, func(t *testing.T) {
+				r := &row{}
+				h, _ := openWith(t, Options{AllowUnsigned: true, CacheDir: t.TempDir(), CompileCommand: command, Keep: r.keep}, ships)
+				if err := h.Follow(1, []byte(how.state)); err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(time.Hour)
+				got := stateOf(t, h, digest)
+				if comes := got == StateActive || got == StatePrevious; comes != how.comes || len(started()) == 2 != how.comes {
+					t.Errorf("%s, processes %d", got, started())
+				}
+				h.mu.Lock()
+				_, failed := h.state.Failed[digest]
+				h.mu.Unlock()
+				if failed != strings.Contains(how.state, "failed") {
+					t.Errorf("failed: %v", failed)
+				}
+				if err := h.Follow(2, []byte(`{"slots":{"chat":{"active":"shipped"}}}`)); err != nil || stateOf(t, h, digest) != StateActive {
+					t.Errorf("chosen on another node: %s, %v", stateOf(t, h, digest), err)
+				}
+			})
+		})
+	}
+}
+
+// TestCompilesOnceWhatIsOnlyLoaded: a module that another node has loaded, and that serves nowhere, is not said to be compiled again.
+func TestCompilesOnceWhatIsOnlyLoaded(t *testing.T) {
+	wasm := newGuest(SlotAdmission, "1").bytes(t)
+	command, started := compilers(t, "is killed at first")
+	synctest.Test(t, func(t *testing.T) {
+		r := &row{}
+		h, l := openTest(t, Options{Dir: t.TempDir(), CacheDir: t.TempDir(), CompileCommand: command, Keep: r.keep})
+		if err := h.Note(digestOf(wasm), wasm, nil, nil); err != nil {
+			t.Fatal(err)
+		}
+		if err := h.Bring(wasm, nil, nil); !errors.Is(err, guest.ErrKilled) {
+			t.Fatal(err)
+		}
+		if time.Sleep(time.Hour); len(started()) != 1 || strings.Contains(l.String(), "compiled again") {
+			t.Errorf("processes %d\n%s", started(), l)
+		}
+		if err := h.Bring(wasm, nil, nil); err != nil { // as where a node is to make it serve
+			t.Error(err)
+		}
+	})
 }
 
 // TestCompilesAgainWithPauses: memory that stays short is not asked for all the time, and a host that closes or a module that is not
