@@ -17,8 +17,8 @@ export function keep(): void {
   mark = top;
 }
 
-// Makes all that is there stay, and as large as it is: what would grow lies in part where reset
-// gives it back, and traps.
+// Makes all that is there stay, and as large as its room: what outgrows that would lie in part where
+// reset gives it back, and traps. What is made later and put into that room is given back, too.
 export function seal(): void {
   keep();
   sealed = true;
