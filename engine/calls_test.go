@@ -262,35 +262,12 @@ func TestCutCallIsText(t *testing.T) {
 func TestCallInDrafts(t *testing.T) {
 	valid := map[string]func(string) error{"order": grammartest.Validator(t, order), "ship": grammartest.Validator(t, ship)}
 	o := options(CPU)
-	o.Data, o.Draft, o.Info.ContextLength = embedded.Model("core-1.1-mini"), true, 4096
-	e, s := open2(t, o)
-	s.sched.AssumeSteps(func(int) float64 { return 1 }) // rows cost nothing: every draft pays, on a busy machine as well
-	model := e.forwarder
-	t.Cleanup(func() { e.forwarder = model }) // it is closed with the engine
-	for seed := range uint64(4) {
-		r := ask(t, e, constrained(int(seed), orderTools))
-		e.forwarder = &mumble{seed: seed, prompt: len(r.Prompt), script: []int32{300, 301, e.format.marker}, end: 500,
-			stop: e.tokenizer.Stops()[0]}
-		var want []int32
-		for _, by := range []drafter{nil, told{}} {
-			_, a := submit(t, s, "acct", r)
-			seq := s.order[0]
-			seq.drafter, seq.layerDrafter = by, nil
-			if by != nil {
-				seq.drafter = told{want, rand.New(rand.NewPCG(seed, 4))}
-			}
-			runAll(t, s)
-			names, arguments := calls(a.events)
-			if len(names) == 0 || valid[names[0]](arguments[0]) != nil {
-				t.Fatalf("%q, %q: %q", names, arguments, text(a.events))
-			}
-			if want != nil && !slices.Equal(seq.seq.Tokens, want) {
-				t.Errorf("with drafts\n%v\nwithout\n%v", seq.seq.Tokens, want)
-			}
-			want = slices.Clone(seq.seq.Tokens)
+	o.Data, o.Info.ContextLength = embedded.Model("core-1.1-mini"), 4096
+	playAgain(t, o, 4, func(e *Engine, seed uint64) (string, *mumble) {
+		return constrained(int(seed), orderTools), &mumble{script: []int32{300, 301, e.format.marker}, end: 500}
+	}, func(a *answer) {
+		if names, arguments := calls(a.events); len(names) == 0 || valid[names[0]](arguments[0]) != nil {
+			t.Fatalf("%q, %q: %q", names, arguments, text(a.events))
 		}
-	}
-	if s.lookupDrafts.Accepted < 100 {
-		t.Errorf("drafts of %d tokens, %d of them right", s.lookupDrafts.Drafted, s.lookupDrafts.Accepted)
-	}
+	})
 }

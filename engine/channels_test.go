@@ -53,6 +53,16 @@ func (m *speaker) Forward(step *kernel.Step, _ []int32, _ kernel.Cache, rows []i
 	return nil
 }
 
+// answers is what comes of a request to which the model says a text.
+func (m *speaker) answers(t *testing.T, e *Engine, s *Stepper, r *Request, says string) *answer {
+	t.Helper()
+	m.prompt, m.tokens = len(r.Prompt), e.tokenizer.EncodePrompt(nil, says)
+	_, a := submit(t, s, "acct", r)
+	runAll(t, s)
+	checkStream(t, a.events)
+	return a
+}
+
 func channelEngine(t *testing.T) (*Engine, *Stepper) {
 	t.Helper()
 	return engineWith(t, "gpt_oss", channelTemplate, true, "<|start|>", "<|channel|>", "<|constrain|>", "<|message|>", "<|end|>", "<|call|>", "<|return|>")
@@ -233,11 +243,8 @@ func TestChannelAnswers(t *testing.T) {
 			[]string{"thinking free", `text {"n":7}`}, abi.StopEndTurn},
 		{"{" + format + off, "nothing", "<|return|>", []string{`text {"n":7}`}, abi.StopEndTurn},
 	} {
-		r := ask(t, e, c.body+tail)
-		model.prompt, model.tokens, model.end = len(r.Prompt), e.tokenizer.EncodePrompt(nil, c.says), e.special(c.end)
-		_, a := submit(t, s, "acct", r)
-		runAll(t, s)
-		checkStream(t, a.events)
+		model.end = e.special(c.end)
+		a := model.answers(t, e, s, ask(t, e, c.body+tail), c.says)
 		got := blocksOf(a.events)
 		if !beginAs(got, c.want) || a.result.Stop != c.stop {
 			t.Errorf("%s says %q: %q, stop %v; want %q, %v", c.body, c.says, got, a.result.Stop, c.want, c.stop)
@@ -249,7 +256,7 @@ func TestChannelAnswers(t *testing.T) {
 // its format is held. A call that is forced follows it.
 func TestChannelPrefills(t *testing.T) {
 	e, s := channelEngine(t)
-	model := &speaker{Forwarder: e.forwarder}
+	model := &speaker{Forwarder: e.forwarder, end: e.special("<|return|>")}
 	e.forwarder = model
 	const final, next = "<|start|>assistant<|channel|>final<|message|>", "<|end|><|start|>assistant"
 	const call = "<|channel|>commentary to=functions."
@@ -277,10 +284,7 @@ func TestChannelPrefills(t *testing.T) {
 		if got := renderedText(e, r); !strings.HasSuffix(got, "hi<|end|>"+c.prompt) {
 			t.Errorf("%s%q: the prompt is\n%s\nwhich does not end with\n%s", c.ask, c.prefill, got, c.prompt)
 		}
-		model.prompt, model.tokens, model.end = len(r.Prompt), e.tokenizer.EncodePrompt(nil, c.says), e.special("<|return|>")
-		_, a := submit(t, s, "acct", r)
-		runAll(t, s)
-		checkStream(t, a.events)
+		a := model.answers(t, e, s, r, c.says)
 		got := blocksOf(a.events)
 		if len(got) == 1 && c.ask != "" { // its form is held
 			got[0] = blanks.Replace(got[0])

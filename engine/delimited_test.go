@@ -103,11 +103,7 @@ func TestDelimitedCalls(t *testing.T) {
 			{`"max_tokens":9,` + weatherTools, form.says, []string{"text " + form.marks[0]}, abi.StopMaxTokens},
 			{`"max_tokens":400,"tool_choice":{"type":"none"},` + weatherTools, form.says, nil, abi.StopEndTurn},
 		} {
-			r := ask(t, e, "{"+user+c.body+`,"model":"m"}`)
-			model.prompt, model.tokens = len(r.Prompt), e.tokenizer.EncodePrompt(nil, c.says)
-			_, a := submit(t, s, "acct", r)
-			runAll(t, s)
-			checkStream(t, a.events)
+			a := model.answers(t, e, s, ask(t, e, "{"+user+c.body+`,"model":"m"}`), c.says)
 			got := blocksOf(a.events)
 			same := c.want == nil || len(got) == len(c.want)
 			for k := range c.want {

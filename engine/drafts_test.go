@@ -84,6 +84,40 @@ func (g *stage) tell(answer finished) {
 	r.drafter = told{answer.run.seq.Tokens, rand.New(rand.NewPCG(r.job.Request.Sampling.Seed, 4))}
 }
 
+// playAgain plays an answer for each seed twice, the second time with drafts that know it: it is the same, and passes the check.
+func playAgain(t *testing.T, o Options, seeds uint64, play func(e *Engine, seed uint64) (body string, f *mumble), check func(a *answer)) {
+	t.Helper()
+	o.Draft = true
+	e, s := open2(t, o)
+	s.sched.AssumeSteps(func(int) float64 { return 1 }) // rows cost nothing: every draft pays, on a busy machine as well
+	model := e.forwarder
+	t.Cleanup(func() { e.forwarder = model }) // it is closed with the engine
+	for seed := range seeds {
+		body, f := play(e, seed)
+		r := ask(t, e, body)
+		f.seed, f.prompt, f.stop = seed, len(r.Prompt), e.tokenizer.Stops()[0]
+		e.forwarder = f
+		var want []int32
+		for range 2 {
+			_, a := submit(t, s, "acct", r)
+			seq := s.order[0]
+			seq.drafter, seq.layerDrafter = nil, nil
+			if want != nil {
+				seq.drafter = told{want, rand.New(rand.NewPCG(seed, 4))}
+			}
+			runAll(t, s)
+			check(a)
+			if want != nil && !slices.Equal(seq.seq.Tokens, want) {
+				t.Errorf("with drafts\n%v\nwithout\n%v", seq.seq.Tokens, want)
+			}
+			want = slices.Clone(seq.seq.Tokens)
+		}
+	}
+	if s.lookupDrafts.Accepted < 100 {
+		t.Errorf("drafts of %d tokens, %d of them right", s.lookupDrafts.Drafted, s.lookupDrafts.Accepted)
+	}
+}
+
 // TestDraftsChangesNothing compares logits, tokens, events and bills of a
 // dozen answers in one batch with those of the same answers without drafts. Half
 // of them meet a stop sequence, behind which the drafts go on.

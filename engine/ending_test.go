@@ -2,8 +2,6 @@ package engine
 
 import (
 	"fmt"
-	"math/rand/v2"
-	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -178,35 +176,13 @@ func TestFreeStringsAreBounded(t *testing.T) {
 // TestEndsInDrafts plays answers again that the model would end in the middle: with drafts they
 // are what they are without, also where a draft goes on behind that place.
 func TestEndsInDrafts(t *testing.T) {
-	o := shipped()
-	o.Draft = true
-	e, s := open2(t, o)
-	s.sched.AssumeSteps(func(int) float64 { return 1 }) // rows cost nothing: every draft pays, on a busy machine as well
-	model := e.forwarder
-	t.Cleanup(func() { e.forwarder = model }) // it is closed with the engine
 	const schema = `{"type":"object","properties":{"a":{"type":"string"},"b":{"type":"string"},"c":{"type":"array","items":{"type":"string"}}},"required":["a","b"]}`
-	for seed := range uint64(12) {
-		r := ask(t, e, strings.Replace(formatOf(schema, fmt.Sprintf(`,"seed":%d`, seed)), `"temperature":0`, `"temperature":1`, 1))
-		e.forwarder = &mumble{seed: seed, prompt: len(r.Prompt), end: 8 + int(seed), stop: e.tokenizer.Stops()[0]}
-		var want []int32
-		for _, by := range []drafter{nil, told{}} {
-			_, a := submit(t, s, "acct", r)
-			seq := s.order[0]
-			seq.drafter, seq.layerDrafter = by, nil
-			if by != nil {
-				seq.drafter = told{want, rand.New(rand.NewPCG(seed, 4))}
-			}
-			runAll(t, s)
-			if err := grammartest.Validator(t, schema)(text(a.events)); a.result.Stop != abi.StopEndTurn || err != nil {
-				t.Fatalf("%v: %q: %v", a.result.Stop, text(a.events), err)
-			}
-			if want != nil && !slices.Equal(seq.seq.Tokens, want) {
-				t.Errorf("with drafts\n%v\nwithout\n%v", seq.seq.Tokens, want)
-			}
-			want = slices.Clone(seq.seq.Tokens)
+	playAgain(t, shipped(), 12, func(_ *Engine, seed uint64) (string, *mumble) {
+		body := strings.Replace(formatOf(schema, fmt.Sprintf(`,"seed":%d`, seed)), `"temperature":0`, `"temperature":1`, 1)
+		return body, &mumble{end: 8 + int(seed)}
+	}, func(a *answer) {
+		if err := grammartest.Validator(t, schema)(text(a.events)); a.result.Stop != abi.StopEndTurn || err != nil {
+			t.Fatalf("%v: %q: %v", a.result.Stop, text(a.events), err)
 		}
-	}
-	if s.lookupDrafts.Accepted < 100 {
-		t.Errorf("drafts of %d tokens, %d of them right", s.lookupDrafts.Drafted, s.lookupDrafts.Accepted)
-	}
+	})
 }

@@ -102,10 +102,7 @@ func TestTagAnswers(t *testing.T) {
 		{off, "[/THINK]Yes.", []string{"text Yes."}, abi.StopEndTurn, false},
 	} {
 		r := ask(t, e, "{"+c.body+`"model":"m","max_tokens":200,"messages":[{"role":"user","content":"hi"}]}`)
-		model.prompt, model.tokens = len(r.Prompt), e.tokenizer.EncodePrompt(nil, c.says)
-		_, a := submit(t, s, "acct", r)
-		runAll(t, s)
-		checkStream(t, a.events)
+		a := model.answers(t, e, s, r, c.says)
 		got := blocksOf(a.events)
 		if !beginAs(got, c.want) || a.result.Stop != c.stop || c.thoughts != (a.result.Usage.Reasoning > 0) {
 			t.Errorf("%s says %q: %q, stop %v, %d tokens of thinking; want %q, %v", c.body, c.says, got, a.result.Stop,
@@ -154,10 +151,7 @@ func TestSelfThinkingAnswers(t *testing.T) {
 				continue // spelled out in a thought, it is of the thought
 			}
 			r := ask(t, e, "{"+c.body+`"model":"m","max_tokens":200,"messages":[{"role":"user","content":"hi"}`+c.last+`]}`)
-			model.prompt, model.tokens = len(r.Prompt), e.tokenizer.EncodePrompt(nil, c.says)
-			_, a := submit(t, s, "acct", r)
-			runAll(t, s)
-			checkStream(t, a.events)
+			a := model.answers(t, e, s, r, c.says)
 			got := blocksOf(a.events)
 			if !beginAs(got, c.want) || a.result.Stop != c.stop || c.thoughts != (a.result.Usage.Reasoning > 0) {
 				t.Errorf("%s, control %v: %s%s says %q: %q, stop %v, %d tokens of thinking; want %q, %v", marked, control, c.body, c.last, c.says, got, a.result.Stop,

@@ -1,8 +1,6 @@
 package engine
 
 import (
-	"math/rand/v2"
-	"slices"
 	"strings"
 	"testing"
 
@@ -114,34 +112,13 @@ func TestThoughtsEndOfLetters(t *testing.T) {
 // TestThoughtsEndInDrafts: the bound is the same where tokens are drafted.
 func TestThoughtsEndInDrafts(t *testing.T) {
 	o := options(CPU)
-	o.Data, o.Draft, o.ThinkingMax, o.Info.ContextLength = embedded.Model("core-1.1-mini"), true, 30, 4096
-	e, s := open2(t, o)
-	s.sched.AssumeSteps(func(int) float64 { return 1 })
-	model := e.forwarder
-	t.Cleanup(func() { e.forwarder = model })
-	for seed := range uint64(4) {
+	o.Data, o.ThinkingMax, o.Info.ContextLength = embedded.Model("core-1.1-mini"), 30, 4096
+	playAgain(t, o, 4, func(_ *Engine, seed uint64) (string, *mumble) {
 		body := strings.Replace(constrained(int(seed), `"top_p":1`), `"thinking":{"type":"disabled"},`, "", 1)
-		r := ask(t, e, body)
-		e.forwarder = &mumble{seed: seed, prompt: len(r.Prompt), end: 200, stop: e.tokenizer.Stops()[0]}
-		var want []int32
-		for _, by := range []drafter{nil, told{}} {
-			_, a := submit(t, s, "acct", r)
-			seq := s.order[0]
-			seq.drafter, seq.layerDrafter = by, nil
-			if by != nil {
-				seq.drafter = told{want, rand.New(rand.NewPCG(seed, 4))}
-			}
-			runAll(t, s)
-			if n := a.result.Usage.Reasoning; n != 32 {
-				t.Errorf("seed %d: %d tokens of thinking", seed, n)
-			}
-			if want != nil && !slices.Equal(seq.seq.Tokens, want) {
-				t.Errorf("with drafts\n%v\nwithout\n%v", seq.seq.Tokens, want)
-			}
-			want = slices.Clone(seq.seq.Tokens)
+		return body, &mumble{end: 200}
+	}, func(a *answer) {
+		if n := a.result.Usage.Reasoning; n != 32 {
+			t.Errorf("%d tokens of thinking", n)
 		}
-	}
-	if s.lookupDrafts.Accepted < 100 {
-		t.Errorf("drafts of %d tokens, %d of them right", s.lookupDrafts.Drafted, s.lookupDrafts.Accepted)
-	}
+	})
 }

@@ -283,9 +283,7 @@ func TestCallsOfAnotherForm(t *testing.T) {
 	if !strings.HasPrefix(got, "system: S\n\n## Tools\n") || !strings.HasSuffix(got, want) {
 		t.Errorf("the prompt is\n%s\nwhich does not end with\n%s", got, want)
 	}
-	model.prompt, model.tokens = len(r.Prompt), e.tokenizer.EncodePrompt(nil, rome+"\n"+noon)
-	_, a := submit(t, s, "acct", r)
-	runAll(t, s)
+	a := model.answers(t, e, s, r, rome+"\n"+noon)
 	if got := blocksOf(a.events); !beginAs(got, []string{`weather {"city":"Rome"}`, "time {}"}) || a.result.Stop != abi.StopToolUse {
 		t.Errorf("the answer is %q, stop %v", got, a.result.Stop)
 	}
@@ -363,9 +361,7 @@ func TestWordsOfTaggedCalls(t *testing.T) {
 		if capital {
 			says = words.Replace(says)
 		}
-		model.prompt, model.tokens = len(r.Prompt), e.tokenizer.EncodePrompt(nil, says)
-		_, a := submit(t, s, "acct", r)
-		runAll(t, s)
+		a := model.answers(t, e, s, r, says)
 		if got := blocksOf(a.events); !slices.Equal(got, []string{`f {"x":true,"y":null}`}) {
 			t.Fatalf("%s: %q", filter, got)
 		}
