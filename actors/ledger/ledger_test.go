@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"corenode/actors/account"
+	"corenode/actors/ledger/ledgertest"
 	"corenode/actors/system"
 	"corenode/wasm/abi"
 )
@@ -243,7 +244,7 @@ func TestRejectedSettlement(t *testing.T) {
 func TestRejectedTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &memory{delay: time.Millisecond, poison: "bad"}
-		_, ref := start(t, Config{Spill: &fakeSpill{roomFor: 100}, Rejects: func(err error) bool { return err.Error() == "bad row" }}, m)
+		_, ref := start(t, Config{Spill: &ledgertest.Spill{RoomFor: 100}, Rejects: func(err error) bool { return err.Error() == "bad row" }}, m)
 		first, _ := row(account.Hold, "committing", 0)
 		_ = ref.Send(first)
 		synctest.Wait() // the rest gathers behind it

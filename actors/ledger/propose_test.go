@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"corenode/actors/account"
+	"corenode/actors/ledger/ledgertest"
 	"corenode/actors/limit"
 	"corenode/actors/system"
 	"corenode/wasm/abi"
@@ -67,7 +68,7 @@ func propose(ref *system.Ref, id string, free bool) chan Verdict {
 // with the rows; each proposal gets its own verdict, with the time before the store was asked.
 func TestProposalsRideWithRows(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m, _, ref := startCluster(t, Config{Spill: &fakeSpill{roomFor: 10}})
+		m, _, ref := startCluster(t, Config{Spill: &ledgertest.Spill{RoomFor: 10}})
 		m.delay = time.Millisecond
 		began := time.Now()
 		first := propose(ref, "first", false)
@@ -106,7 +107,7 @@ func TestProposalsInAnOutage(t *testing.T) {
 
 func testOutage(t *testing.T, free bool, wantReleased ...string) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &fakeSpill{roomFor: 100}
+		s := &ledgertest.Spill{RoomFor: 100}
 		m, l, ref := startCluster(t, Config{Spill: s})
 		m.failing.Store(true)
 		if v := <-propose(ref, "ask", free); v.Err == nil || v.Err.Kind != abi.Overloaded || v.Err.RetryAfter <= 0 {

@@ -3,67 +3,15 @@ package ledger
 import (
 	"errors"
 	"slices"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"corenode/actors/account"
+	"corenode/actors/ledger/ledgertest"
 	"corenode/actors/system"
 	"corenode/wasm/abi"
 )
-
-// fakeSpill is a journal in memory with room for so many rows of rowBytesMax.
-type fakeSpill struct {
-	mu      sync.Mutex
-	rows    []account.Entry
-	given   int
-	roomFor int
-	broken  bool
-	resets  int
-}
-
-func (s *fakeSpill) Append(entries []account.Entry) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.broken || len(s.rows)+len(entries) > s.roomFor {
-		return errors.New("no room")
-	}
-	s.rows = append(s.rows, entries...)
-	return nil
-}
-
-func (s *fakeSpill) Batches(n int, put func([]account.Entry) (int, error)) error {
-	s.mu.Lock()
-	rows := slices.Clone(s.rows)
-	s.mu.Unlock()
-	for s.given < len(rows) {
-		taken, err := put(rows[s.given:min(s.given+n, len(rows))])
-		if s.given += taken; err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (s *fakeSpill) Reset() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.rows, s.given, s.resets = nil, 0, s.resets+1
-	return nil
-}
-
-func (s *fakeSpill) Rows() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return len(s.rows)
-}
-
-func (s *fakeSpill) Room() int64 {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return int64(s.roomFor-len(s.rows)) * rowBytesMax
-}
 
 // put sends a row and returns its fate.
 func put(ref *system.Ref, kind account.EntryKind, id string, amount abi.Nano) Commit {
@@ -84,7 +32,7 @@ func balance(ref *system.Ref) Balance {
 // see them all.
 func TestOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m, s := &memory{}, &fakeSpill{roomFor: 100}
+		m, s := &memory{}, &ledgertest.Spill{RoomFor: 100}
 		l, ref := start(t, Config{Spill: s}, m)
 		put(ref, account.TopUp, "t", 100)
 		m.failing.Store(true)
@@ -104,7 +52,7 @@ func TestOutage(t *testing.T) {
 		}
 		m.failing.Store(false)
 		time.Sleep(10 * time.Second) // nothing asks for the store; it is tried all the same
-		if st := l.Stats(); st.Spilled != 0 || s.Rows() != 0 || s.resets != 1 {
+		if st := l.Stats(); st.Spilled != 0 || s.Rows() != 0 || s.Resets != 1 {
 			t.Errorf("after the outage: %+v, %d rows left", st, s.Rows())
 		}
 		if b := balance(ref); b.Err != nil || b.Balance != 70 {
@@ -126,7 +74,7 @@ func TestOutage(t *testing.T) {
 // requests are refused before, settlements never.
 func TestOutageWithoutRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m, s, open := &memory{}, &fakeSpill{roomFor: 10}, 0
+		m, s, open := &memory{}, &ledgertest.Spill{RoomFor: 10}, 0
 		_, ref := start(t, Config{Spill: s, Open: func() int { return open }}, m)
 		m.failing.Store(true)
 		for i := 0; ; i++ {
@@ -159,7 +107,7 @@ func TestOutageWithoutRoom(t *testing.T) {
 // SlowAfter, and its rows are not doubled when it comes back after all.
 func TestSlowStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m, s := &memory{delay: 30 * time.Second}, &fakeSpill{roomFor: 100}
+		m, s := &memory{delay: 30 * time.Second}, &ledgertest.Spill{RoomFor: 100}
 		l, ref := start(t, Config{Spill: s, SlowAfter: time.Second}, m)
 		began := time.Now()
 		if c := put(ref, account.Hold, "1", 0); c.Err != nil || time.Since(began) != time.Second {
@@ -185,7 +133,7 @@ func TestSlowStore(t *testing.T) {
 // caller's fault, in an outage as without one.
 func TestRejectedRowsAreNotSpilled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m, s := &memory{poison: "bad"}, &fakeSpill{roomFor: 100}
+		m, s := &memory{poison: "bad"}, &ledgertest.Spill{RoomFor: 100}
 		_, ref := start(t, Config{Spill: s, Rejects: func(err error) bool { return err.Error() == "bad row" }}, m)
 		if c := put(ref, account.Hold, "bad", 0); c.Err == nil || s.Rows() != 0 {
 			t.Errorf("rejected: %+v, %d rows spilled", c, s.Rows())
@@ -204,7 +152,7 @@ func TestRejectedRowsAreNotSpilled(t *testing.T) {
 // TestBrokenJournal: with store and journal gone it is as without a journal.
 func TestBrokenJournal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m, s := &memory{}, &fakeSpill{roomFor: 100, broken: true}
+		m, s := &memory{}, &ledgertest.Spill{RoomFor: 100, Broken: true}
 		_, ref := start(t, Config{Spill: s}, m)
 		m.failing.Store(true)
 		if c := put(ref, account.Hold, "1", 0); c.Err == nil {
@@ -224,7 +172,7 @@ func TestBrokenJournal(t *testing.T) {
 // it waited behind failed, and nothing else is sent.
 func TestReplayAfterRefusal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m, s := &memory{delay: time.Second}, &fakeSpill{roomFor: 1}
+		m, s := &memory{delay: time.Second}, &ledgertest.Spill{RoomFor: 1}
 		_, ref := start(t, Config{Spill: s, SlowAfter: time.Minute}, m)
 		m.failing.Store(true)
 		put(ref, account.Settlement, "1", -5)

@@ -12,6 +12,7 @@ import (
 
 	"corenode/actors/account"
 	"corenode/actors/ledger"
+	"corenode/actors/ledger/ledgertest"
 	"corenode/actors/limit"
 	"corenode/actors/system"
 	"corenode/engine"
@@ -41,7 +42,7 @@ type member struct {
 	node    *storeNode
 	model   *fakeModel
 	billing fakeBilling
-	spill   fakeSpill
+	spill   ledgertest.Spill
 	fatal   atomic.Int64
 }
 
@@ -50,7 +51,8 @@ func newFleet(t testing.TB, n int, life time.Duration, cfg Config) *fleet {
 	f := &fleet{t: t, store: newClusterStore(life), began: time.Now(), told: map[string]map[string]abi.Nano{},
 		used: map[string]map[string]int64{}, running: map[string]int{}, most: map[string]int{}}
 	for i := range n {
-		m := &member{f: f, node: f.store.Node(fmt.Sprint("node", i)), model: newFakeModel()}
+		m := &member{f: f, node: f.store.Node(fmt.Sprint("node", i)), model: newFakeModel(),
+			spill: ledgertest.Spill{RoomFor: spillRowsMax}}
 		c := required(cfg)
 		c.Lease = life
 		c.RecallEvery, c.SweepEvery = 5*time.Millisecond, cmp.Or(cfg.SweepEvery, 20*time.Millisecond)
@@ -543,7 +545,7 @@ func TestStormOfTwoNodes(t *testing.T) {
 		n := &m.tree.Counters().Limits
 		t.Logf("node %d: %d covered, %d asked, %d refused, %d without a verdict, %d grants, %d returns, failures %v, %d rows spilled at most", i,
 			n.Covered.Load(), n.Proposed.Load(), n.Refused.Load(), n.Failed.Load(), n.Grants.Load(), n.Returned.Load(),
-			m.tree.Inspect().Failures, m.spill.most)
+			m.tree.Inspect().Failures, m.spill.Peak)
 		if m.fatal.Load() != 0 {
 			t.Fatal("a node gave up")
 		}

@@ -57,8 +57,9 @@ func (w *world) victims(kind string) []*system.Ref {
 }
 
 // load runs clients that each play requests one after the other, and returns how
-// they ended. The clients are good: they read and settle what they are given.
-func (w *world) load(accounts []account.Account, clients, requests int, rnd *rand.Rand) map[string]int {
+// they ended. The clients are good: they read and settle what they are given, and
+// pause when the node has no room for them: else an outage would use them all up.
+func (w *world) load(accounts []account.Account, clients, requests int, pause time.Duration, rnd *rand.Rand) map[string]int {
 	var mu sync.Mutex
 	ends := map[string]int{}
 	var wg sync.WaitGroup
@@ -67,6 +68,9 @@ func (w *world) load(accounts []account.Account, clients, requests int, rnd *ran
 		wg.Go(func() {
 			for range requests {
 				end := w.playRandom(accounts[mine.IntN(len(accounts))], mine)
+				if strings.HasSuffix(end, "overloaded") {
+					time.Sleep(pause)
+				}
 				mu.Lock()
 				ends[end]++
 				mu.Unlock()
@@ -171,7 +175,7 @@ func TestKillUnderLoad(t *testing.T) {
 					m.slots, m.stepTime = 4, 100*time.Microsecond
 				}
 				w.store.delay = time.Millisecond // gives the load a duration in fake time
-				ends := w.load(accounts, 12, 40, rand.New(rand.NewPCG(7, 7)))
+				ends := w.load(accounts, 12, 40, 0, rand.New(rand.NewPCG(7, 7)))
 				killer.Wait()
 				t.Logf("clients saw %v; failures %v", ends, w.tree.Inspect().Failures)
 				for end := range ends {
@@ -482,7 +486,7 @@ func TestStorm(t *testing.T) {
 	quit := make(chan struct{})
 	var chaos sync.WaitGroup
 	chaos.Go(func() { w.chaos(rand.New(rand.NewPCG(seed, 4)), quit) })
-	ends := w.load(accounts, 24, 100, rnd)
+	ends := w.load(accounts, 24, 100, 0, rnd)
 	close(quit)
 	chaos.Wait()
 	w.store.failing.Store(false)
