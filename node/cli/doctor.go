@@ -1,12 +1,12 @@
 package cli
 
 import (
-	"bufio"
 	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -24,6 +24,7 @@ import (
 	"corenode/node/admin"
 	"corenode/node/config"
 	"corenode/node/doctor"
+	"corenode/node/metrics"
 	"corenode/node/server"
 	"corenode/node/store"
 	"corenode/node/store/sqlite"
@@ -158,7 +159,7 @@ func measureNode(cfg *config.Config) doctor.Facts {
 			f.LastBackup = lastBackup(c)
 		}
 		if text, err := c.Metrics(); err == nil {
-			f.Series = parseSeries(text)
+			f.Series = maps.Collect(metrics.Samples([]byte(text)))
 		}
 		if limit, said := f.Series[filesSeries]; said {
 			f.Files = &doctor.Files{Limit: int64(min(limit, 1<<40)), Connections: int64(cfg.Limits.ConnectionsMax)}
@@ -339,21 +340,6 @@ func lastBackup(c *admin.Client) (at time.Time) {
 		}
 		query.Set("before", strconv.FormatInt(page.Next, 10))
 	}
-}
-
-// parseSeries reads Prometheus' text format.
-func parseSeries(text string) map[string]float64 {
-	all := map[string]float64{}
-	for lines := bufio.NewScanner(strings.NewReader(text)); lines.Scan(); {
-		at := strings.LastIndexByte(lines.Text(), ' ')
-		if at < 0 || strings.HasPrefix(lines.Text(), "#") {
-			continue
-		}
-		if value, err := strconv.ParseFloat(lines.Text()[at+1:], 64); err == nil {
-			all[lines.Text()[:at]] = value
-		}
-	}
-	return all
 }
 
 // hugePages is the word in brackets of the system's setting; nil where there is none.

@@ -358,13 +358,6 @@ func TestMemoryOfModels(t *testing.T) {
 	}
 }
 
-func TestParseSeries(t *testing.T) {
-	got := parseSeries("# HELP a b\na 3\nb{x=\"y z\"} 0.5\nnonsense\nc NaN\n")
-	if got["a"] != 3 || got[`b{x="y z"}`] != 0.5 || len(got) != 3 {
-		t.Errorf("%v", got)
-	}
-}
-
 func isThere(path string) bool {
 	_, err := os.Lstat(path)
 	return err == nil

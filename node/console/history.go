@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"corenode/node/admin"
+	"corenode/node/metrics"
 )
 
 // The history keeps an hour by seconds and a day by minutes of a few dozen numbers: 40 of them
@@ -51,11 +52,8 @@ var histograms = []string{"corenode_ttft_seconds", "corenode_itl_seconds", "core
 func read(text []byte, at time.Time) *scrape {
 	s := &scrape{at, map[string]float64{}, map[string]map[string]float64{}, map[string][]bucket{}}
 	sums := map[string]map[float64]float64{}
-	for line := range bytes.Lines(text) {
-		name, labelText, value, ok := sample(line)
-		if !ok {
-			continue
-		}
+	for series, value := range metrics.Samples(text) {
+		name, labelText, _ := strings.Cut(series, "{")
 		if family, isBucket := strings.CutSuffix(name, "_bucket"); isBucket {
 			if slices.Contains(histograms, family) {
 				le, err := strconv.ParseFloat(label(labelText, "le"), 64)
@@ -94,21 +92,6 @@ func read(text []byte, at time.Time) *scrape {
 		slices.SortFunc(s.buckets[family], func(a, b bucket) int { return cmp.Compare(a.le, b.le) })
 	}
 	return s
-}
-
-// sample takes a line apart: name, what stands in braces, value.
-func sample(line []byte) (name, labelText string, value float64, ok bool) {
-	text := strings.TrimSpace(string(line))
-	if text == "" || text[0] == '#' {
-		return "", "", 0, false
-	}
-	i := strings.LastIndexByte(text, ' ')
-	if i < 0 {
-		return "", "", 0, false
-	}
-	value, err := strconv.ParseFloat(text[i+1:], 64)
-	name, labelText, _ = strings.Cut(text[:i], "{")
-	return name, labelText, value, err == nil
 }
 
 // label is the value of a label, unescaped as far as the node's own series need it.

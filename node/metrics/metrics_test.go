@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
+	"maps"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -266,4 +268,11 @@ func TestWrite(t *testing.T) {
 		t.Errorf("written\n%s, want\n%s", &b, want)
 	}
 	promtool(t, []byte(strings.TrimSuffix(want, "corenode_odd{a=\"b\"} 1\n")), "check", "metrics")
+}
+
+func TestSamples(t *testing.T) {
+	got := maps.Collect(Samples([]byte("# HELP a b\na 3\nb{x=\"y z\"} 0.5\nnonsense\n\nc NaN\nd four\n")))
+	if got["a"] != 3 || got[`b{x="y z"}`] != 0.5 || !math.IsNaN(got["c"]) || len(got) != 3 {
+		t.Errorf("%v", got)
+	}
 }

@@ -3,6 +3,8 @@ package metrics
 import (
 	"bytes"
 	"io"
+	"iter"
+	"strconv"
 	"strings"
 	"sync"
 )
@@ -71,4 +73,20 @@ func Write(w io.Writer, raw []byte) {
 	}
 	out = append(out, bytes.Join(others, nil)...)
 	_, _ = w.Write(out) // a reader that has left
+}
+
+// Samples are the series of a text in that format, each as it is written, with its labels, and their values.
+func Samples(text []byte) iter.Seq2[string, float64] {
+	return func(yield func(series string, value float64) bool) {
+		for line := range bytes.Lines(text) {
+			line = bytes.TrimSpace(line)
+			at := bytes.LastIndexByte(line, ' ')
+			if at < 0 || line[0] == '#' {
+				continue
+			}
+			if value, err := strconv.ParseFloat(string(line[at+1:]), 64); err == nil && !yield(string(line[:at]), value) {
+				return
+			}
+		}
+	}
 }
