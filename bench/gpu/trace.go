@@ -1,6 +1,7 @@
 package gpu
 
 import (
+	"cmp"
 	"errors"
 	"slices"
 
@@ -84,18 +85,8 @@ func (t *traced) take() ([]Kernel, error) {
 			all[i].Share = all[i].Milliseconds / total
 		}
 	}
-	slices.SortStableFunc(all, func(a, b Kernel) int { return order(b.Milliseconds, a.Milliseconds) })
+	slices.SortStableFunc(all, func(a, b Kernel) int { return cmp.Compare(b.Milliseconds, a.Milliseconds) })
 	return all, nil
-}
-
-func order(a, b float64) int {
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
-	}
-	return 0
 }
 
 func (t *traced) event() (cuda.Event, error) {

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"corenode/bench/report"
 )
 
 // Sample is what the node took at a moment without requests, after a collection of garbage.
@@ -64,22 +66,12 @@ func Judge(samples []Sample, warm time.Duration) ([]Trend, error) {
 				}
 			}
 		}
-		t := Trend{Name: q.name, Median: median(values), Growth: median(slopes) * span}
+		t := Trend{Name: q.name, Median: report.SpreadOf(values).Median, Growth: report.SpreadOf(slopes).Median * span}
 		half := len(values) / 2
-		t.Halves = median(values[len(values)-half:]) - median(values[:half])
+		t.Halves = report.SpreadOf(values[len(values)-half:]).Median - report.SpreadOf(values[:half]).Median
 		t.Allowed = max(q.slack, q.within*t.Median)
 		t.Flat = t.Growth <= t.Allowed && t.Halves <= t.Allowed
 		trends = append(trends, t)
 	}
 	return trends, nil
-}
-
-// median of some values, 0 of none.
-func median(values []float64) float64 {
-	sorted := slices.Sorted(slices.Values(values))
-	n := len(sorted)
-	if n == 0 {
-		return 0
-	}
-	return (sorted[(n-1)/2] + sorted[n/2]) / 2
 }

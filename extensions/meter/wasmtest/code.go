@@ -6,7 +6,6 @@ const (
 	Nop         byte = 0x01
 	Return      byte = 0x0f
 	Drop        byte = 0x1a
-	Select      byte = 0x1b
 	I32Load     byte = 0x28
 	I64Load     byte = 0x29
 	I32Load8U   byte = 0x2d
@@ -17,7 +16,6 @@ const (
 	I32Eq       byte = 0x46
 	I32Ne       byte = 0x47
 	I32LtS      byte = 0x48
-	I32LtU      byte = 0x49
 	I32GtU      byte = 0x4b
 	I32GeU      byte = 0x4f
 	I32Add      byte = 0x6a
@@ -26,16 +24,9 @@ const (
 	I32DivS     byte = 0x6d
 	I32RemU     byte = 0x70
 	I32And      byte = 0x71
-	I32Or       byte = 0x72
 	I32Xor      byte = 0x73
-	I32Shl      byte = 0x74
-	I32ShrU     byte = 0x76
 	I32Rotl     byte = 0x77
 	I64Add      byte = 0x7c
-	I64Sub      byte = 0x7d
-	I64Mul      byte = 0x7e
-	I64Xor      byte = 0x85
-	F64Add      byte = 0xa0
 	I32WrapI64  byte = 0xa7
 	I64ExtendU  byte = 0xad
 )

@@ -204,19 +204,13 @@ func shapesOf(s *statement) func(func(string) bool) {
 
 // registers returns the slots of a vector argument of n registers.
 func (d *decoder) registers(i, n int) []int {
-	list := d.listOf(i)
-	if len(list) != n {
-		d.fail("argument %d has %d registers, want %d", i+1, len(list), n)
-		return nil
-	}
-	all := make([]int, n)
-	for j, o := range list {
-		all[j] = d.value(o, kinds["b32"])
-	}
-	return all
+	return d.slots(i, n, func(o operand) int { return d.value(o, kinds["b32"]) })
 }
 
-func (d *decoder) destinations(i, n int) []int {
+// destinations are those of one that is written.
+func (d *decoder) destinations(i, n int) []int { return d.slots(i, n, d.target) }
+
+func (d *decoder) slots(i, n int, of func(operand) int) []int {
 	list := d.listOf(i)
 	if len(list) != n {
 		d.fail("argument %d has %d registers, want %d", i+1, len(list), n)
@@ -224,7 +218,7 @@ func (d *decoder) destinations(i, n int) []int {
 	}
 	all := make([]int, n)
 	for j, o := range list {
-		all[j] = d.target(o)
+		all[j] = of(o)
 	}
 	return all
 }
