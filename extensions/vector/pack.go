@@ -9,6 +9,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 // File is one vector file.
@@ -192,11 +194,10 @@ const lineWidth = 116
 // lines of their own.
 func appendValue(out, raw []byte, indent int) []byte {
 	raw = bytes.TrimSpace(raw)
-	var compact bytes.Buffer
-	if json.Compact(&compact, raw) != nil {
+	line := jsontext.Value(raw).Clone()
+	if line.Compact(jsontext.SpaceAfterColon(true), jsontext.SpaceAfterComma(true)) != nil {
 		return append(out, raw...)
 	}
-	line := spaced(compact.Bytes())
 	if len(line)+indent <= lineWidth || raw[0] != '{' && raw[0] != '[' {
 		return append(out, line...)
 	}
@@ -221,26 +222,4 @@ func appendValue(out, raw []byte, indent int) []byte {
 		out = appendValue(out, m.value, indent+2)
 	}
 	return append(append(out, pad[:len(pad)-2]...), closer)
-}
-
-// spaced puts a space after each colon and comma of compact JSON.
-func spaced(compact []byte) []byte {
-	out := make([]byte, 0, len(compact)+len(compact)/8)
-	inString := false
-	for i, c := range compact {
-		out = append(out, c)
-		switch {
-		case c == '"' && !(inString && escaped(compact[:i])):
-			inString = !inString
-		case !inString && (c == ':' || c == ','):
-			out = append(out, ' ')
-		}
-	}
-	return out
-}
-
-// escaped tells whether what follows text is escaped: text ends with an odd
-// number of backslashes.
-func escaped(text []byte) bool {
-	return (len(text)-len(bytes.TrimRight(text, `\`)))%2 == 1
 }
