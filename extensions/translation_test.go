@@ -188,8 +188,7 @@ func TestRefusal(t *testing.T) {
 	tr := h.Translate(SlotChat, "a", "", abi.Facts{})
 	defer tr.Close()
 	_, err := tr.Request([]byte("{}"))
-	var e *abi.Error
-	if !errors.As(err, &e) || e.Kind != abi.InvalidRequest || e.Param != "messages.0 " || !strings.HasPrefix(e.Msg,
+	if e, ok := errors.AsType[*abi.Error](err); !ok || e.Kind != abi.InvalidRequest || e.Param != "messages.0 " || !strings.HasPrefix(e.Msg,
 		"bad[31m xxx") || len(e.Msg) > abi.RefusalBytesMax {
 		t.Errorf("%#v", err)
 	}

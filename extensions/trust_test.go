@@ -62,9 +62,8 @@ func TestDenialCovers(t *testing.T) {
 
 func wantDenied(t testing.TB, err error) {
 	t.Helper()
-	var refused *guest.LoadError
-	if !errors.Is(err, ErrDenied) || !errors.As(err, &refused) || refused.Stage != "denied" || refused.Fix == "" ||
-		!strings.Contains(refused.Reason, "modules.denied") {
+	if refused, ok := errors.AsType[*guest.LoadError](err); !errors.Is(err, ErrDenied) || !ok || refused.Stage != "denied" ||
+		refused.Fix == "" || !strings.Contains(refused.Reason, "modules.denied") {
 		t.Errorf("refused with %v", err)
 	}
 }

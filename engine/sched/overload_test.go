@@ -426,8 +426,7 @@ func overload(t *testing.T, m *costtest.Machine) {
 		for !next.After(c.now) {
 			prompt, outputs := request(arrivals)()
 			_, err := c.add(fmt.Sprint("account", arrivals.IntN(3)), prompt, outputs)
-			var refused *RefusedError
-			if errors.As(err, &refused) {
+			if refused, ok := errors.AsType[*RefusedError](err); ok {
 				refusals++
 				retryMax = max(retryMax, refused.RetryAfter)
 				if refused.RetryAfter < time.Second {

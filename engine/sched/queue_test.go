@@ -76,12 +76,11 @@ func TestRetryAfterOfALongPrompt(t *testing.T) {
 	c := newComputer(t, costtest.Machines(18)[1], func(c *Config) { c.QueueTimeout, c.QueueTokensMax = time.Hour, 30_000 })
 	c.warm()
 	c.refusedFor("a", 300, 100)
-	var refused *RefusedError
 	_, err := c.add("b", 20_000, 10)
 	over := float64(c.s.freshTokens+20_000-30_000) / float64(c.s.freshTokens)
 	want := time.Duration(float64(c.s.QueueWait()) * over)
-	if !errors.As(err, &refused) || refused.Reason != RefusedTokens || (refused.RetryAfter-want).Abs() > time.Millisecond ||
-		want < 2*retryMin {
+	if refused, ok := errors.AsType[*RefusedError](err); !ok || refused.Reason != RefusedTokens ||
+		(refused.RetryAfter-want).Abs() > time.Millisecond || want < 2*retryMin {
 		t.Errorf("%v, want %v of the %v that the queue takes", err, want, c.s.QueueWait())
 	}
 }

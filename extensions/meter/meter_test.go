@@ -94,8 +94,7 @@ func TestTickOut(t *testing.T) {
 
 func TestNotAModule(t *testing.T) {
 	_, _, err := Rewrite([]byte("hello, world"), Options{})
-	var e *Error
-	if !errors.As(err, &e) {
+	if _, ok := errors.AsType[*Error](err); !ok {
 		t.Fatalf("got %v", err)
 	}
 }

@@ -95,7 +95,7 @@ func TestClusterNodes(t *testing.T) {
 	if err := c.DrainNode("node_a"); err != nil || f.drained != "node_a" {
 		t.Errorf("drained %q, %v", f.drained, err)
 	}
-	if e := (*Error)(nil); !errors.As(c.DrainNode("node_x"), &e) || e.Kind != KindNotFound {
+	if e, ok := errors.AsType[*Error](c.DrainNode("node_x")); !ok || e.Kind != KindNotFound {
 		t.Errorf("a node that there is not: %v", e)
 	}
 }
@@ -165,7 +165,7 @@ func TestLoneNodeHasNoCluster(t *testing.T) {
 		if page, err := c.ClusterGrants(nil); err != nil || len(page.Data) != 0 {
 			t.Errorf("%+v, %v", page, err)
 		}
-		if e := (*Error)(nil); !errors.As(c.DrainNode("node_a"), &e) || e.Kind != KindConflict {
+		if e, ok := errors.AsType[*Error](c.DrainNode("node_a")); !ok || e.Kind != KindConflict {
 			t.Errorf("drain: %v", e)
 		}
 	})

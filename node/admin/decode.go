@@ -74,8 +74,7 @@ func repeated(d *json.Decoder, at string) error {
 
 // notJSON says where a body stops being JSON.
 func notJSON(err error) error {
-	var syntax *json.SyntaxError
-	if errors.As(err, &syntax) {
+	if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
 		return fmt.Errorf("the body is not JSON at byte %d: %s", syntax.Offset, syntax.Error())
 	}
 	return errors.New("the body is not JSON: it ends too early")

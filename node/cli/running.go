@@ -218,8 +218,8 @@ func printDrain(w io.Writer, s admin.DrainState) {
 func awaitDrain(ctx context.Context, w io.Writer, asJSON bool, c *admin.Client) error {
 	for drained := false; ; {
 		s, err := c.DrainState()
-		switch e := (*admin.Error)(nil); {
-		case err != nil && !errors.As(err, &e):
+		switch e, answered := errors.AsType[*admin.Error](err); {
+		case err != nil && !answered:
 			return nil
 		case drained && (err == nil && !s.Draining || err != nil && e.Kind == admin.KindUnauthenticated):
 			return nil

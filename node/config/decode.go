@@ -111,8 +111,7 @@ func isDirective(document *ast.DocumentNode) bool {
 // syntax reports YAML that cannot be parsed, with the line that the parser blames.
 func (d *decoder) syntax(err error) {
 	p := Problem{Source: d.source, Text: "not valid YAML: " + firstLine(err.Error())}
-	var detailed yaml.Error
-	if errors.As(err, &detailed) {
+	if detailed, ok := errors.AsType[yaml.Error](err); ok {
 		p.Text = "not valid YAML: " + detailed.GetMessage()
 		if token := detailed.GetToken(); token != nil && token.Position != nil {
 			p.Line = token.Position.Line

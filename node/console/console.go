@@ -261,7 +261,7 @@ var statuses = map[string]int{
 // fail shows what went wrong.
 func (c *Console) fail(w http.ResponseWriter, r *http.Request, s *session, err error) {
 	status := http.StatusInternalServerError
-	if e := (*admin.Error)(nil); errors.As(err, &e) && statuses[e.Kind] != 0 {
+	if e, ok := errors.AsType[*admin.Error](err); ok && statuses[e.Kind] != 0 {
 		status = statuses[e.Kind]
 	}
 	c.failed(w, r, s, status, err.Error())

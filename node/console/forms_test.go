@@ -239,7 +239,7 @@ func TestAFormThatComesAgainWithOtherValues(t *testing.T) {
 	}
 	for _, other := range [][2]string{{"/alice", "50"}, {"/bob", "5"}} {
 		said, err := send(other[0], other[1], nil)
-		if e := (*admin.Error)(nil); said != "" || !errors.As(err, &e) || e.Kind != admin.KindConflict {
+		if e, ok := errors.AsType[*admin.Error](err); said != "" || !ok || e.Kind != admin.KindConflict {
 			t.Errorf("%v: %q, %v", other, said, err)
 		}
 	}

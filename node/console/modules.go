@@ -99,9 +99,9 @@ func (c *Console) module(r *http.Request, cl *admin.Client) (any, error) {
 		p.Schema = b.String()
 	}
 	report, err := cl.ShadowReport(m.Digest)
-	if refused := (*admin.Error)(nil); err == nil {
+	if err == nil {
 		p.Shadow = &report
-	} else if !errors.As(err, &refused) {
+	} else if _, refused := errors.AsType[*admin.Error](err); !refused {
 		return nil, err
 	}
 	return p, nil // a module that is no shadow has no report

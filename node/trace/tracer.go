@@ -322,7 +322,7 @@ func (t *Tracer) post(body []byte) (refused int64, err error) {
 	}
 	r, err := t.client.Do(q)
 	if err != nil {
-		if of := (*url.Error)(nil); errors.As(err, &of) {
+		if of, ok := errors.AsType[*url.Error](err); ok {
 			err = of.Err // without the URL, which may have a key
 		}
 		t.until = time.Now().Add(retryAfter) // a connection that was kept may have been closed meanwhile

@@ -83,11 +83,10 @@ func TestGraphsRepeat(t *testing.T) {
 }
 
 func code(err error) (cuda.Code, bool) {
-	var e *cuda.Error
-	if !errors.As(err, &e) {
-		return 0, false
+	if e, ok := errors.AsType[*cuda.Error](err); ok {
+		return e.Code, e.Sticky
 	}
-	return e.Code, e.Sticky
+	return 0, false
 }
 
 func TestInjectedFaults(t *testing.T) {

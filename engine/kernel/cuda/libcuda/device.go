@@ -119,11 +119,10 @@ func (d *device) describe() error {
 
 // note keeps the error that lost the device, and returns it for every later one.
 func (d *device) note(err error) error {
-	var e *cuda.Error
 	if d.lost != nil && err != nil {
 		return d.lost
 	}
-	if errors.As(err, &e) && e.Sticky {
+	if e, ok := errors.AsType[*cuda.Error](err); ok && e.Sticky {
 		d.lost = err
 	}
 	return err
