@@ -39,17 +39,19 @@ func (h *Host) wanted(by *state) map[string]*slot {
 	return all
 }
 
-// offered is the digest of the module that ships for a slot, unless a state says that it was taken out of service; "" without one.
+// offered is the digest of the module that ships for a slot, unless a state says that it was taken out of service or it is denied
+// here; "" without one. mu is held.
 func (h *Host) offered(name Slot, by *state) string {
 	for _, s := range h.ships {
-		if _, failed := by.Failed[s.digest]; s.slot == name && s.digest != "" && !failed {
+		if _, failed := by.Failed[s.digest]; s.slot == name && s.digest != "" && !failed && !h.isDenied(s.digest) {
 			return s.digest
 		}
 	}
 	return ""
 }
 
-// wanting is the slot in which a module should be, by the state or since it ships and the state says nothing; nil is none.
+// wanting is the slot for which a module should be in memory, by the state or as at a start, to which what ships belongs whatever
+// serves; nil is none.
 func (h *Host) wanting(digest string) *slot {
 	h.lock()
 	defer h.unlock()
@@ -57,7 +59,7 @@ func (h *Host) wanting(digest string) *slot {
 		return sl
 	}
 	for _, s := range h.ships {
-		if s.digest == digest && !s.off && h.state.Slots[s.slot].Active == "" && h.offered(s.slot, &h.state) == digest {
+		if s.digest == digest && !s.off && h.offered(s.slot, &h.state) == digest {
 			return h.slot(s.slot)
 		}
 	}
@@ -102,7 +104,7 @@ func (h *Host) bring(sl *slot, digest string) error {
 
 // bringShipped loads a shipped module, which takes over unless an operator chose something else for its slot. building is held.
 func (h *Host) bringShipped(s shippedModule) error {
-	g, err := h.open(s.digest, true)
+	_, err := h.open(s.digest, true)
 	h.insist(s.digest, err)
 	if errors.Is(err, ErrClosed) {
 		return err
@@ -110,9 +112,6 @@ func (h *Host) bringShipped(s shippedModule) error {
 	if err != nil {
 		h.log.Error("a shipped module does not load, its native build serves if it has one", "module", s.name, "err", err)
 		return err
-	}
-	if s.slot == SlotBilling && h.folder.dir != "" {
-		h.folder.keepShipped(g.digest, s.wasm)
 	}
 	h.lock()
 	defer h.unlock()

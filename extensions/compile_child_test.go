@@ -1,12 +1,14 @@
 package extensions
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -252,8 +254,8 @@ func shipsChat(t *testing.T) (ships []shippedModule, digest string) {
 		native: nativeChat("native"), wasm: func() ([]byte, error) { return chat, nil }}), digest
 }
 
-// TestCompilesWhatIsWanted: a module that ships is compiled again where its slot is to have it, and no other; what was taken out of
-// service on another node meanwhile stays so.
+// TestCompilesWhatIsWanted: a module that ships is compiled again whatever serves in its slot, as a start brings it; what was taken
+// out of service on another node meanwhile stays so.
 func TestCompilesWhatIsWanted(t *testing.T) {
 	ships, digest := shipsChat(t)
 	for _, how := range []struct {
@@ -264,8 +266,8 @@ func TestCompilesWhatIsWanted(t *testing.T) {
 		{"it is chosen", `{"slots":{"chat":{"active":"shipped","previous":"native"}}}`, true},
 		{"it is the one before", `{"slots":{"chat":{"active":"native","previous":"shipped"}}}`, true},
 		{"it was taken out of service", fmt.Sprintf(`{"failed":{%q:"it failed"}}`, digest), false},
-		{"the native build is chosen", `{"slots":{"chat":{"active":"native"}}}`, false},
-		{"another one is chosen", fmt.Sprintf(`{"slots":{"chat":{"active":%q}}}`, digestOf([]byte("another"))), false},
+		{"the native build is chosen", `{"slots":{"chat":{"active":"native"}}}`, true},
+		{"another one is chosen", fmt.Sprintf(`{"slots":{"chat":{"active":%q}}}`, digestOf([]byte("another"))), true},
 	} {
 		t.Run(how.name, func(t *testing.T) {
 			command, started := compilers(t, "is killed at first")
@@ -277,7 +279,7 @@ func TestCompilesWhatIsWanted(t *testing.T) {
 				}
 				time.Sleep(time.Hour)
 				got := stateOf(t, h, digest)
-				if comes := got == StateActive || got == StatePrevious; comes != how.comes || len(started()) == 2 != how.comes {
+				if comes := got != StateFailed; comes != how.comes || len(started()) == 2 != how.comes {
 					t.Errorf("%s, processes %d", got, started())
 				}
 				h.mu.Lock()
@@ -434,5 +436,37 @@ func TestCompilerRefuses(t *testing.T) {
 	}
 	if left, _ := os.ReadDir(cache); len(left) > 0 {
 		t.Errorf("it was compiled: %v", left)
+	}
+}
+
+// TestShippedPoliciesAreKept: the file of a billing module that ships is kept for replays, however it came into memory.
+func TestShippedPoliciesAreKept(t *testing.T) {
+	wasm := newGuest(SlotBilling, "1").bytes(t)
+	digest := digestOf(wasm)
+	ships := testShipped()
+	at := slices.IndexFunc(ships, func(s shippedModule) bool { return s.slot == SlotBilling })
+	ships[at].digest, ships[at].wasm = digest, func() ([]byte, error) { return wasm, nil }
+	h, l := openWith(t, Options{Dir: t.TempDir(), AllowUnsigned: true, Denied: denials(t, digest)}, ships)
+	<-h.ready
+	if h.Trust(nil, nil); stateOf(t, h, digest) == StateActive {
+		t.Fatal("it serves already")
+	}
+	if err := h.Follow(1, []byte(`{"slots":{"billing":{"active":"native","previous":"shipped"}}}`)); err != nil {
+		t.Fatal(err)
+	}
+	if kept, err := os.ReadFile(h.folder.path(digest, extWasm)); err != nil || !bytes.Equal(kept, wasm) {
+		t.Errorf("not kept: %v\n%s", err, l)
+	}
+}
+
+// TestDeniedModulesThatShipAreNotFollowed: what another node has before the one that serves is not asked of a node that denies it.
+func TestDeniedModulesThatShipAreNotFollowed(t *testing.T) {
+	ships, digest := shipsChat(t)
+	h, l := openWith(t, Options{AllowUnsigned: true, Denied: denials(t, digest)}, ships)
+	if err := h.Follow(1, []byte(`{"slots":{"chat":{"active":"native","previous":"shipped"}}}`)); err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(l.String(), "the cluster wants") || stateOf(t, h, digest) != StateDenied {
+		t.Errorf("%s, and the log says\n%s", stateOf(t, h, digest), l)
 	}
 }

@@ -178,6 +178,9 @@ func (h *Host) open(digest string, served bool) (*generation, error) {
 	m.loading = true
 	h.unlock()
 	g, err := h.read(m, served, false)
+	if err == nil && m.wasm != nil && slotOf(&g.manifest) == SlotBilling && h.folder.dir != "" {
+		h.folder.keepShipped(digest, m.wasm)
+	}
 	h.lock()
 	defer h.unlock()
 	m.loading = false

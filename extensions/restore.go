@@ -188,6 +188,7 @@ func (h *Host) restoreShipped(s shippedModule) {
 	m := h.modules[s.digest]
 	if !s.off {
 		m = &module{digest: s.digest, shipped: true, wasm: s.wasm, manifest: h.slot(s.slot).builtin.manifest}
+		m.denied = h.trust.Load().denialOf(m)
 		h.modules[s.digest] = m
 	}
 	if m != nil {
