@@ -5,6 +5,7 @@ import (
 	"container/heap"
 	"container/list"
 	"slices"
+	"strings"
 	"time"
 
 	"corenode/engine/priority"
@@ -19,37 +20,51 @@ type class struct {
 
 func (c *class) due() time.Time { return priority.Due(c.priority, c.since, priority.Wait) }
 
-// next is the lane that is served next of the class, but for some kinds; nil is none.
-func (c *class) next(but []wish) *lane {
+// next is the lane that is served next of the class, but for those whose scopes a serve found full; nil is none.
+func (c *class) next(serve uint64) *lane {
 	var next *lane
 	for _, k := range c.kinds {
-		if !slices.ContainsFunc(but, k.is) && (next == nil || k.lanes[0].before(next)) {
+		if k.scope.full != serve && (next == nil || k.lanes[0].before(next)) {
 			next = k.lanes[0]
 		}
 	}
 	return next
 }
 
-// kind is where requests like this one wait.
-func (c *class) kind(w wish) *kind {
-	at := slices.IndexFunc(c.kinds, func(k *kind) bool { return k.is(w) })
+// kind is where requests of a scope wait.
+func (c *class) kind(s *scope) *kind {
+	at := slices.IndexFunc(c.kinds, func(k *kind) bool { return k.scope == s })
 	if at < 0 {
 		at = len(c.kinds)
-		c.kinds = append(c.kinds, &kind{class: c, tried: w.tried, retry: w.retry})
+		c.kinds = append(c.kinds, &kind{class: c, scope: s})
+		s.kinds++
 	}
 	return c.kinds[at]
 }
 
-// kind is the requests of a class that may go to the same replicas: where there is no room for one of them, there is none
-// for any.
+// kind is the requests of a class that have the same scope.
 type kind struct {
 	class *class
-	tried []string
-	retry bool
+	scope *scope
 	lanes laneHeap
 }
 
-func (k *kind) is(w wish) bool { return k.retry == w.retry && slices.Equal(k.tried, w.tried) }
+// scope is the replicas that requests of any class may go to: where there is no room for one of them, there is none for any.
+type scope struct {
+	scopeKey
+	kinds int    // that have it, of all classes
+	full  uint64 // the last serve that found no room
+}
+
+// scopeKey is the same for all wishes of a scope.
+type scopeKey struct {
+	tried string // in order, one a line, which no URL breaks
+	retry bool   // it may have none to go to where others have
+}
+
+func (w *wish) scope() scopeKey {
+	return scopeKey{strings.Join(slices.Sorted(slices.Values(w.tried)), "\n"), w.retry}
+}
 
 // lane is where the requests of an account wait that are of this kind.
 func (k *kind) lane(a *account) *lane {

@@ -250,7 +250,7 @@ func TestLineIsInOrder(t *testing.T) {
 			case n < 5:
 				w := &waiter{wish: wish{account: string(rune('a' + random.IntN(4)))}, priority: []int8{-2, 0, 0, 1}[random.IntN(4)],
 					submitted: now, told: make(chan choice, 1)}
-				if w.tried = [][]string{nil, nil, nil, {"x"}, {"y"}}[random.IntN(5)]; w.tried != nil {
+				if w.tried = [][]string{nil, nil, nil, nil, {"x"}, {"y"}, {"x", "y"}, {"y", "x"}}[random.IntN(8)]; w.tried != nil {
 					w.submitted = now.Add(-time.Duration(random.Int64N(int64(20 * time.Second))))
 				}
 				w.key.Conversation = uint64(len(came))
@@ -279,7 +279,7 @@ func TestLineIsInOrder(t *testing.T) {
 		for _, w := range p.waiters {
 			l.leave(w)
 		}
-		if len(l.classes)+len(l.accounts)+l.len() != 0 {
+		if len(l.classes)+len(l.scopes)+len(l.accounts)+l.len() != 0 {
 			t.Fatalf("seed %d: nobody waits, and there are %+v", seed, l)
 		}
 	}

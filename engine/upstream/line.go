@@ -40,15 +40,17 @@ type waiter struct {
 type line struct {
 	waiting  int
 	classes  []*class            // those in which a request waits, highest priority first
+	scopes   map[scopeKey]*scope // those of which a request waits
 	accounts map[string]*account // those of which a request waits
 	places   map[string]int      // that accounts have, where they have any
+	serves   uint64              // so far
 }
 
 func (l *line) len() int { return l.waiting }
 
 // join takes in a request. One that has tried replicas comes before those that were submitted after it.
 func (l *line) join(w *waiter) {
-	n := l.class(w).kind(w.wish).lane(l.account(w))
+	n := l.class(w).kind(l.scope(w)).lane(l.account(w))
 	n.add(w)
 	l.waiting++
 	if n.at < 0 {
@@ -77,15 +79,15 @@ func (l *line) leave(w *waiter) bool {
 
 // serve chooses for those who wait, in their order, and tells them. Once one finds all full, those alone are looked at that
 // have tried other replicas: for them there may be none any more. So choose is called once for each that is told, and
-// once for each kind.
+// once for each scope.
 func (l *line) serve(now time.Time, choose func(wish) choice) {
-	var full []wish
-	for n := l.next(full); n != nil; n = l.next(full) {
+	l.serves++
+	for n := l.next(); n != nil; n = l.next() {
 		w := n.first()
 		c := choose(w.wish)
 		switch c.why {
 		case route.AllFull:
-			full = append(full, w.wish)
+			n.kind.scope.full = l.serves
 			continue
 		case route.Chosen:
 			n.kind.class.since = now
@@ -95,12 +97,12 @@ func (l *line) serve(now time.Time, choose func(wish) choice) {
 	}
 }
 
-// next is the lane whose first request is served next, but for the kinds of those that found all full; nil is none.
-func (l *line) next(full []wish) *lane {
+// next is the lane whose first request is served next, but for those whose scopes this serve found full; nil is none.
+func (l *line) next() *lane {
 	var next *lane
 	var due time.Time
 	for _, c := range l.classes { // of two that are due at once the higher priority goes first
-		if n := c.next(full); n != nil && (next == nil || c.due().Before(due)) {
+		if n := c.next(l.serves); n != nil && (next == nil || c.due().Before(due)) {
 			next, due = n, c.due()
 		}
 	}
@@ -140,6 +142,20 @@ func (l *line) class(w *waiter) *class {
 	return l.classes[at]
 }
 
+// scope is that of a request.
+func (l *line) scope(w *waiter) *scope {
+	key := w.wish.scope()
+	s := l.scopes[key]
+	if s == nil {
+		s = &scope{scopeKey: key}
+		if l.scopes == nil {
+			l.scopes = map[scopeKey]*scope{}
+		}
+		l.scopes[key] = s
+	}
+	return s
+}
+
 // account is that of a request. One of which nothing waited begins to wait with it.
 func (l *line) account(w *waiter) *account {
 	a := l.accounts[w.account]
@@ -162,6 +178,9 @@ func (l *line) drop(n *lane) {
 	}
 	if len(k.lanes) == 0 {
 		c.kinds = without(c.kinds, k)
+		if k.scope.kinds--; k.scope.kinds == 0 {
+			delete(l.scopes, k.scope.scopeKey)
+		}
 	}
 	if len(c.kinds) == 0 {
 		l.classes = without(l.classes, c)

@@ -150,6 +150,34 @@ func TestLine(t *testing.T) {
 	}
 }
 
+// TestListsAreComparedOnce: requests that have tried the same replicas, whichever first, find all full as one, whatever their
+// priority. That they have is looked at as they join: comparing all lists with all others as a place comes free takes
+// seconds where there are hundreds.
+func TestListsAreComparedOnce(t *testing.T) {
+	const replicas = 20
+	var l line
+	for i := range replicas {
+		for j := range replicas {
+			if i == j {
+				continue
+			}
+			w := &waiter{wish: wish{tried: []string{fmt.Sprint(i), fmt.Sprint(j)}}, priority: int8(i % 3), told: make(chan choice, 1)}
+			l.join(w)
+			clear(w.tried) // whoever compares them later finds all equal
+		}
+	}
+	for range 2 {
+		asked := 0
+		l.serve(time.Time{}, func(wish) choice {
+			asked++
+			return choice{why: route.AllFull}
+		})
+		if want := replicas * (replicas - 1) / 2; asked != want {
+			t.Errorf("chosen for %d times, want %d", asked, want)
+		}
+	}
+}
+
 // TestRetryThatNobodyTakes: a request that has tried the only replica that is up is told so, though others wait in front of it.
 func TestRetryThatNobodyTakes(t *testing.T) {
 	var l line
@@ -165,7 +193,7 @@ func TestRetryThatNobodyTakes(t *testing.T) {
 		}
 		return choice{why: route.AllFull}
 	})
-	if len(retry.told) != 1 || len(first.told) != 0 || l.len() != 1 || l.next(nil).first() != first {
+	if len(retry.told) != 1 || len(first.told) != 0 || l.len() != 1 || !l.leave(first) {
 		t.Errorf("%d and %d are told; %d wait", len(first.told), len(retry.told), l.len())
 	}
 }
