@@ -46,6 +46,13 @@ func (h *Host) Unneeded() (digests []string) {
 	return digests
 }
 
+// Kept counts how often a policy that ships came into memory: its file is in Dir then.
+func (h *Host) Kept() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.kept
+}
+
 // DropUnneeded removes the files of unneeded modules that this node has, and forgets these. A rollout goes on naming them: a node that
 // was away has the files until it reads that.
 func (h *Host) DropUnneeded() error {
@@ -402,8 +409,8 @@ func (h *Host) Signature(digest string) ([]byte, error) {
 	return nil, err
 }
 
-// Files visits the module files of a folder, with their signatures and configurations.
-func Files(dir string, visit func(digest string, wasm, signature, config []byte) error) error {
+// Files visits the module files of a folder, with their signatures and configurations, but for those that had names.
+func Files(dir string, had map[string]bool, visit func(digest string, wasm, signature, config []byte) error) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -411,15 +418,16 @@ func Files(dir string, visit func(digest string, wasm, signature, config []byte)
 	f := folder{dir: dir}
 	for _, e := range entries {
 		hex, isModule := strings.CutSuffix(e.Name(), extWasm)
-		if !isModule || !isDigest(digestPrefix+hex) {
+		digest := digestPrefix + hex
+		if !isModule || !isDigest(digest) || had[digest] {
 			continue
 		}
-		wasm, signature, config, err := f.readFiles(digestPrefix + hex)
+		wasm, signature, config, err := f.readFiles(digest)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue // removed meanwhile
 		}
-		if err == nil && digestOf(wasm) == digestPrefix+hex { // others are of no use to anybody
-			err = visit(digestPrefix+hex, wasm, signature, config)
+		if err == nil && digestOf(wasm) == digest { // others are of no use to anybody
+			err = visit(digest, wasm, signature, config)
 		}
 		if err != nil {
 			return err

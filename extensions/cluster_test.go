@@ -201,7 +201,7 @@ func TestFilesThatGoMeanwhile(t *testing.T) {
 		}
 	}
 	visited := 0
-	err := Files(f.dir, func(digest string, _, _, _ []byte) error {
+	err := Files(f.dir, nil, func(digest string, _, _, _ []byte) error {
 		visited++
 		other := digests[0]
 		if digest == other {

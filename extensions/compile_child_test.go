@@ -448,14 +448,14 @@ func TestShippedPoliciesAreKept(t *testing.T) {
 	ships[at].digest, ships[at].wasm = digest, func() ([]byte, error) { return wasm, nil }
 	h, l := openWith(t, Options{Dir: t.TempDir(), AllowUnsigned: true, Denied: denials(t, digest)}, ships)
 	<-h.ready
-	if h.Trust(nil, nil); stateOf(t, h, digest) == StateActive {
+	if h.Trust(nil, nil); stateOf(t, h, digest) == StateActive || h.Kept() != 0 {
 		t.Fatal("it serves already")
 	}
 	if err := h.Follow(1, []byte(`{"slots":{"billing":{"active":"native","previous":"shipped"}}}`)); err != nil {
 		t.Fatal(err)
 	}
-	if kept, err := os.ReadFile(h.folder.path(digest, extWasm)); err != nil || !bytes.Equal(kept, wasm) {
-		t.Errorf("not kept: %v\n%s", err, l)
+	if kept, err := os.ReadFile(h.folder.path(digest, extWasm)); err != nil || !bytes.Equal(kept, wasm) || h.Kept() != 1 {
+		t.Errorf("not kept: %v, counted %d times\n%s", err, h.Kept(), l)
 	}
 }
 

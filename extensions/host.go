@@ -39,6 +39,7 @@ type Host struct {
 	state      state
 	number     int64           // of the state, as Options.Keep counts
 	numbers    int             // of the last generation
+	kept       int             // see Kept
 	insisting  map[string]bool // digests of modules that are compiled again where it was killed
 	closed     bool
 	background sync.WaitGroup

@@ -178,7 +178,8 @@ func (h *Host) open(digest string, served bool) (*generation, error) {
 	m.loading = true
 	h.unlock()
 	g, err := h.read(m, served, false)
-	if err == nil && m.wasm != nil && slotOf(&g.manifest) == SlotBilling && h.folder.dir != "" {
+	keep := err == nil && m.wasm != nil && slotOf(&g.manifest) == SlotBilling && h.folder.dir != ""
+	if keep {
 		h.folder.keepShipped(digest, m.wasm)
 	}
 	h.lock()
@@ -207,6 +208,9 @@ func (h *Host) open(digest string, served bool) (*generation, error) {
 	}
 	m.manifest, m.known = g.manifest, true
 	h.adopt(m, g)
+	if keep { // also where the file was there: who wrote it may not have come as far as this
+		h.kept++
+	}
 	return g, nil
 }
 

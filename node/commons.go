@@ -47,6 +47,7 @@ type commons struct {
 	failed      map[string]string // modules that could not be loaded, and why
 	away        bool              // the last look failed, and the log says so
 	behind      error             // why the last look did not follow all that the store has; nil when it did
+	offered     int               // Kept of the modules as the files of the folder were last offered; -1: never
 	swept       time.Time         // when files of modules were last removed that nobody needs
 
 	pricing    sync.Mutex                            // one change of the listed prices at a time
@@ -55,7 +56,7 @@ type commons struct {
 }
 
 func newCommons(s store.Common, id string, n *node) *commons {
-	c := &commons{store: s, id: id, node: n, log: n.log, woken: make(chan struct{}, 1), failed: map[string]string{},
+	c := &commons{store: s, id: id, node: n, log: n.log, woken: make(chan struct{}, 1), failed: map[string]string{}, offered: -1,
 		asked: make(chan chan error), ended: make(chan struct{})}
 	c.listed.Store(&map[string]abi.Prices{})
 	return c
@@ -107,7 +108,7 @@ func (c *commons) offerFolder() (state []byte, number int64, err error) {
 	if state, err = extensions.FolderState(dir); err != nil {
 		return nil, 0, err
 	}
-	if err := c.offerFiles(map[string]bool{}); err != nil {
+	if err := c.offerFiles(nil); err != nil {
 		return nil, 0, err
 	}
 	if state == nil {
@@ -122,10 +123,7 @@ func (c *commons) offerFolder() (state []byte, number int64, err error) {
 
 // offerFiles keeps in the store what the folder has and had does not name.
 func (c *commons) offerFiles(had map[string]bool) error {
-	return extensions.Files(c.node.modulesDir(), func(digest string, wasm, signature, config []byte) error {
-		if had[digest] {
-			return nil
-		}
+	return extensions.Files(c.node.modulesDir(), had, func(digest string, wasm, signature, config []byte) error {
 		return c.store.PutModule(store.ModuleFile{Digest: digest, Wasm: wasm, Signature: signature, Config: config}, false)
 	})
 }
@@ -137,13 +135,11 @@ func (n *node) followCommons() {
 		return
 	}
 	stopped := make(chan struct{})
-	var following sync.WaitGroup
-	following.Go(func() { n.commons.run(stopped) })
-	following.Go(func() { n.commons.offerShipped(stopped) })
+	go n.commons.run(stopped)
 	n.database.Handle(store.TopicCommons, n.commons.catchUp)
 	n.closers = append(n.closers, func() {
 		close(stopped)
-		following.Wait()
+		<-n.commons.ended
 	})
 }
 
@@ -201,17 +197,18 @@ func (c *commons) catchUp([]string) error {
 
 var errLooking = errors.New("prices and modules are still being brought")
 
-// offerShipped keeps the policies in the store that ship with this program, once they are in the
-// folder: their charges are replayed by nodes that ship others.
-func (c *commons) offerShipped(stopped <-chan struct{}) {
-	select {
-	case <-c.node.modules.Ready():
-	case <-stopped:
-		return
+// offerShipped keeps the policies in the store that ship with this program, as they come to the folder: their charges are replayed by
+// nodes that ship others.
+func (c *commons) offerShipped() error {
+	kept := c.node.modules.Kept()
+	if kept == c.offered {
+		return nil
 	}
 	if err := c.offerLacking(); err != nil {
-		c.log.Error("the modules that ship are not kept for replays on other nodes", "error", err.Error())
+		return fmt.Errorf("the modules that ship are not kept for replays on other nodes: %w", err)
 	}
+	c.offered = kept
+	return nil
 }
 
 // offerLacking keeps in the store what the folder has, the store lacks and somebody may need.
@@ -250,7 +247,7 @@ func (c *commons) look() error {
 	if err == nil && time.Since(c.swept) > sweepModulesEvery && numbers[store.CommonRollout] == c.node.modules.Number() {
 		c.swept, err = time.Now(), c.sweepModules()
 	}
-	return errors.Join(err, c.report(), c.followPeers())
+	return errors.Join(err, c.report(), c.followPeers(), c.offerShipped())
 }
 
 // take follows what the store has, by its numbers. What serves is not followed without the files that came before it: nothing would

@@ -135,7 +135,7 @@ func (w withModules) Modules(visit func(store.ModuleFile) error) (state []byte, 
 	if state, err = extensions.FolderState(w.dir); err != nil {
 		return nil, err
 	}
-	err = extensions.Files(w.dir, func(digest string, wasm, signature, config []byte) error {
+	err = extensions.Files(w.dir, nil, func(digest string, wasm, signature, config []byte) error {
 		return visit(store.ModuleFile{Digest: digest, Wasm: wasm, Signature: signature, Config: config})
 	})
 	return state, err
