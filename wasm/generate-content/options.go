@@ -42,7 +42,7 @@ func (r *request) readDeclaration() {
 			t.schema = r.readSchema()
 			twice++
 		case "parametersJsonSchema":
-			t.schema = r.Schema()
+			t.schema = ordered(r.Schema())
 			twice++
 		case "response", "responseJsonSchema":
 			r.S.Skip()
@@ -193,7 +193,7 @@ func (r *request) readFormat(c *config, name string) {
 		return
 	}
 	r.flags |= keptJSONSchema
-	c.schema = r.Schema()
+	c.schema = ordered(r.Schema())
 }
 
 // readThinking reads thinkingConfig. A budget of 0 switches thinking off; every

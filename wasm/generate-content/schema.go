@@ -18,6 +18,7 @@ type schema struct {
 	anyOf    []byte // schemas, each with a comma before it
 	enum     []byte // the text of an array
 	nullable bool
+	order    ordering // in out
 }
 
 // readSchema reads a Schema and returns the JSON schema.
@@ -52,7 +53,9 @@ func (r *request) schemaMember(s *schema, name string) {
 	case "items":
 		s.add(name, r.readSchema())
 	case "properties":
-		s.add(name, r.readSchemas())
+		properties := r.readSchemas()
+		s.add(name, properties)
+		s.order.from, s.order.to = len(s.out)-len(properties), len(s.out)
 	case "defs", "$defs":
 		s.add("$defs", r.readSchemas())
 	case "ref", "$ref":
@@ -77,8 +80,11 @@ func (r *request) schemaMember(s *schema, name string) {
 		}
 	case "required", "default", "example":
 		s.add(name, r.S.Raw())
-	case "propertyOrdering": // members come in the order of the properties
-		r.S.Skip()
+	case "propertyOrdering":
+		if r.S.Kind() != scan.Array {
+			r.Want("an array")
+		}
+		s.order.names = r.S.Raw()
 	default:
 		r.unknown()
 	}
@@ -91,8 +97,8 @@ func (r *request) readSchemas() []byte {
 	}
 	var out []byte
 	for r.S.Next() {
-		out = abi.AppendEscaped(append(out, ',', '"'), string(r.S.Key()))
-		out = append(append(out, '"', ':'), r.readSchema()...)
+		out = appendName(append(out, ','), r.S.Key())
+		out = append(out, r.readSchema()...)
 	}
 	return enclosed('{', out, '}')
 }
@@ -120,6 +126,7 @@ func (s *schema) addText(name string, raw []byte) {
 
 // json is the JSON schema, once all members were read.
 func (s *schema) json() []byte {
+	s.order.put(s.out)
 	switch {
 	case s.kind == "" || s.kind == "type_unspecified":
 	case s.nullable && s.kind != "null":
