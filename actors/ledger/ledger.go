@@ -24,6 +24,7 @@ import (
 
 	"corenode/actors/account"
 	"corenode/actors/clock"
+	"corenode/actors/outage"
 	"corenode/actors/system"
 	"corenode/wasm/abi"
 )
@@ -183,10 +184,12 @@ type Config struct {
 	Open func() int
 	// Cluster is the store where it is one that decides on requests; else nil.
 	Cluster ClusterStore
-	// Failed is told of each transaction that failed, and of rows that were
-	// spilled instead; it must not wait. May be nil.
-	Failed func(error)
-	Hook   system.Hook
+	// Failed is told of transactions that failed, and of rows that were spilled instead: of the first, and while it goes
+	// on each outage.Every, with how many failed since it was last told. It is told of each row that the store rejects.
+	// Recovered is told when the store has all rows again. They must not wait and may be nil.
+	Failed    func(err error, failures int)
+	Recovered func(failures int)
+	Hook      system.Hook
 }
 
 // Log is what survives the actor: the queue, the store and the counters.
@@ -203,6 +206,10 @@ type Log struct {
 	late outcome
 	// replayed is when a replay of the spill journal last ended. Owned by the commit under way.
 	replayed time.Time
+	// cause is why the store last did not take rows, and said what Config.Failed was told of that. Both are owned by the
+	// commit under way.
+	cause error
+	said  outage.State
 
 	running                 sync.WaitGroup // one at a time
 	waiting                 atomic.Int64
@@ -465,7 +472,11 @@ func (l *Log) commit(batch []item, seq uint64) (m committed) {
 			m.err = fmt.Errorf("store panicked: %v", r)
 			m.decisions.err, m.maybe = m.err, true
 		}
-		if m.err != nil {
+		switch {
+		case m.err == nil:
+		case l.cfg.Rejects(m.err):
+			l.rowFailed(m.err)
+		default:
 			l.failed(m.err)
 		}
 	}()

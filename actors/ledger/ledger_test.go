@@ -200,7 +200,7 @@ func TestRejectedSettlement(t *testing.T) {
 		m := &memory{delay: time.Millisecond, poison: "bad"}
 		var told []error
 		l, ref := start(t, Config{Rejects: func(err error) bool { return err.Error() == "bad row" },
-			Failed: func(err error) { told = append(told, err) }}, m)
+			Failed: func(err error, _ int) { told = append(told, err) }}, m)
 		m.failing.Store(true)
 		var settled []chan Commit
 		for _, id := range []string{"s1", "bad", "s2"} {

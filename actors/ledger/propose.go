@@ -143,7 +143,7 @@ func (l *Log) put(b limit.Batch) ([]limit.Verdict, error) {
 	switch {
 	case l.cfg.Cluster == nil && len(b.Rows) > 0:
 		return nil, l.store.Append(b.Rows)
-	case l.cfg.Cluster == nil || len(b.Rows)+len(b.Asks)+len(b.Releases)+len(b.Returns) == 0:
+	case l.cfg.Cluster == nil || isEmpty(b):
 		return nil, nil
 	}
 	verdicts, err := l.cfg.Cluster.Commit(b)
@@ -152,6 +152,9 @@ func (l *Log) put(b limit.Batch) ([]limit.Verdict, error) {
 	}
 	return verdicts, err
 }
+
+// isEmpty says that the store has nothing to do.
+func isEmpty(b limit.Batch) bool { return len(b.Rows)+len(b.Asks)+len(b.Releases)+len(b.Returns) == 0 }
 
 // batchOf returns what the store is asked for.
 func batchOf(batch []item) (b limit.Batch) {

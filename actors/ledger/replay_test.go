@@ -62,11 +62,11 @@ func once(t *testing.T, m *memory, kind account.EntryKind, ids ...string) {
 	}
 }
 
-// spilledIDs are the requests whose checkpoints outage leaves in the journal.
+// spilledIDs are the requests whose checkpoints inOutage leaves in the journal.
 var spilledIDs = []string{"1", "2", "3", "4", "5"}
 
-// outage runs a ledger that spilled a checkpoint of each of spilledIDs. The store still fails.
-func outage(t *testing.T, m *memory, cfg Config) (*Log, *system.Ref, *ledgertest.Spill) {
+// inOutage runs a ledger that spilled a checkpoint of each of spilledIDs. The store still fails.
+func inOutage(t *testing.T, m *memory, cfg Config) (*Log, *system.Ref, *ledgertest.Spill) {
 	s := &ledgertest.Spill{RoomFor: 100}
 	cfg.Spill, cfg.BatchMax, cfg.SlowAfter = s, 2, time.Second
 	l, ref := start(t, cfg, m)
@@ -85,7 +85,7 @@ func TestReplayGoesOnBehindWhatWasTaken(t *testing.T) {
 	t.Run("a slow store", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			m := &memory{}
-			l, ref, s := outage(t, m, Config{})
+			l, ref, s := inOutage(t, m, Config{})
 			m.mu.Lock()
 			m.delay = 3 * time.Second
 			m.mu.Unlock()
@@ -110,7 +110,7 @@ func TestReplayGoesOnBehindWhatWasTaken(t *testing.T) {
 	t.Run("a batch behind fails", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			m := &memory{poison: "4"}
-			_, _, s := outage(t, m, Config{})
+			_, _, s := inOutage(t, m, Config{})
 			m.failing.Store(false)
 			time.Sleep(time.Minute)
 			once(t, m, account.Checkpoint, "1", "2")
@@ -127,7 +127,7 @@ func TestReplayGoesOnBehindWhatWasTaken(t *testing.T) {
 	t.Run("a slow store rejects a row", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			m, out := &memory{poison: "2"}, 0
-			_, _, s := outage(t, m, Config{Rejects: func(err error) bool { return err.Error() == "bad row" }, Failed: func(err error) {
+			_, _, s := inOutage(t, m, Config{Rejects: func(err error) bool { return err.Error() == "bad row" }, Failed: func(err error, _ int) {
 				if strings.Contains(err.Error(), "left out") {
 					out++
 				}

@@ -40,21 +40,26 @@ type slow struct {
 // write gives a batch to the store, after all rows of the spill journal. If the store
 // fails, it writes the rows to the journal, and nothing is decided.
 func (l *Log) write(b limit.Batch, d *decisions) (err error) {
+	asked := l.behind.Load() > 0 || !isEmpty(b)
 	if l.cfg.Spill == nil {
 		d.verdicts, d.err = l.put(b)
-		d.maybe = d.err != nil && !l.cfg.Rejects(d.err)
-		return d.err
-	}
-	if d.err = l.replay(); d.err == nil {
+		d.maybe = d.err != nil
+	} else if d.err = l.replay(); d.err == nil {
 		d.verdicts, d.maybe, d.err = l.putWithTimeout(b)
 	}
-	if d.err == nil {
+	switch {
+	case d.err == nil:
+		if asked {
+			l.worked()
+		}
 		return nil
-	}
-	if l.cfg.Rejects(d.err) {
+	case l.cfg.Rejects(d.err):
 		d.maybe = false // the store said so, and wrote nothing
 		return d.err
+	case l.cfg.Spill == nil:
+		return d.err
 	}
+	l.cause = d.err
 	if err = l.spill(b.Rows, d.err); err == nil && d.maybe && l.stuck != nil {
 		l.stuck.rows = len(b.Rows) // it was asked, so the journal was empty
 	}
@@ -87,7 +92,7 @@ func (l *Log) putWithTimeout(b limit.Batch) (verdicts []limit.Verdict, asked boo
 	if !l.free() {
 		return nil, false, errSlow
 	}
-	if len(b.Rows)+len(b.Asks)+len(b.Releases)+len(b.Returns) == 0 {
+	if isEmpty(b) {
 		return nil, true, nil
 	}
 	b.Rows, b.Asks = slices.Clone(b.Rows), slices.Clone(b.Asks) // the store writes ids into the rows
@@ -121,7 +126,7 @@ func (l *Log) replay() (err error) {
 		return nil
 	}
 	if time.Since(l.replayed) < l.cfg.RetryMax/8 {
-		return errBehind
+		return l.cause
 	}
 	defer func() { l.replayed = time.Now() }()
 	if !l.free() {
@@ -227,14 +232,29 @@ func (l *Log) leftOut(e account.Entry, err error) {
 	if e.Refund {
 		kind = "refund"
 	}
-	l.failed(fmt.Errorf("a row is left out: %s of request %s, account %s, %d nano-dollars: %w",
+	l.rowFailed(fmt.Errorf("a row is left out: %s of request %s, account %s, %d nano-dollars: %w",
 		kind, e.RequestID, e.AccountID, e.Amount, err))
 }
 
-// failed counts a failure and reports it to Config.Failed.
-func (l *Log) failed(err error) {
+// rowFailed counts a failure that is about a row, and reports it.
+func (l *Log) rowFailed(err error) {
 	l.failures.Add(1)
 	if l.cfg.Failed != nil {
-		l.cfg.Failed(err)
+		l.cfg.Failed(err, 1)
+	}
+}
+
+// failed counts a failure of the store, and reports the first of an outage and few others.
+func (l *Log) failed(err error) {
+	l.failures.Add(1)
+	if n, tell := l.said.Failed(time.Now()); tell && l.cfg.Failed != nil {
+		l.cfg.Failed(err, n)
+	}
+}
+
+// worked says that the store has all rows. It ends an outage.
+func (l *Log) worked() {
+	if n, tell := l.said.Worked(time.Now()); tell && l.cfg.Recovered != nil {
+		l.cfg.Recovered(n)
 	}
 }

@@ -2,7 +2,9 @@ package ledger
 
 import (
 	"errors"
+	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -186,4 +188,48 @@ func TestReplayAfterRefusal(t *testing.T) {
 			t.Errorf("%d rows are left after the outage", s.Rows())
 		}
 	})
+}
+
+// TestOutageIsToldOf: of a long outage few words are said, each with what the store said, and one when it is over: when
+// the journal is empty again, and without one when the store takes a row.
+func TestOutageIsToldOf(t *testing.T) {
+	for _, spills := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			var told []string
+			m, cfg, failed := &memory{}, Config{RetryMin: time.Millisecond, RetryMax: 5 * time.Second}, 0
+			cfg.Failed = func(err error, failures int) {
+				told = append(told, err.Error())
+				failed += failures
+			}
+			cfg.Recovered = func(failures int) {
+				told = append(told, "over")
+				failed += failures
+			}
+			if spills {
+				cfg.Spill = &ledgertest.Spill{RoomFor: 100}
+			}
+			l, ref := start(t, cfg, m)
+			put(ref, account.Hold, "before", 0)
+			m.failing.Store(true)
+			for i := range 100 {
+				put(ref, account.Hold, fmt.Sprint(i), 0)
+				time.Sleep(150 * time.Millisecond)
+				balance(ref) // a read asks the store for no row: it says nothing of it
+			}
+			m.failing.Store(false)
+			time.Sleep(20 * time.Second)
+			put(ref, account.Hold, "behind", 0)
+			if len(told) != 3 || told[2] != "over" {
+				t.Fatalf("spills %v: it said %q, want two failures and the end", spills, told)
+			}
+			for _, line := range told[:2] {
+				if !strings.Contains(line, "disk full") || strings.Contains(line, errBehind.Error()) || strings.Contains(line, "journal") != spills {
+					t.Errorf("spills %v: it said %q, want why", spills, line)
+				}
+			}
+			if all := l.Stats().Failures; failed != 100 || all != 100 {
+				t.Errorf("spills %v: it said that %d transactions failed, and counted %d, want 100", spills, failed, all)
+			}
+		})
+	}
 }

@@ -169,7 +169,10 @@ func (t *Tree) ledgerConfig() ledger.Config {
 	if t.clustered() {
 		c.Cluster = t.deps.Cluster
 	}
-	c.Failed = func(err error) { t.log.Error("the ledger could not commit", "err", err) }
+	c.Failed = func(err error, failures int) {
+		t.log.Error("the ledger could not commit", "err", err, "failures", failures)
+	}
+	c.Recovered = func(failures int) { t.log.Info("the ledger commits again", "failures", failures) }
 	return c
 }
 
