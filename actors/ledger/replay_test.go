@@ -127,11 +127,12 @@ func TestReplayGoesOnBehindWhatWasTaken(t *testing.T) {
 	t.Run("a slow store rejects a row", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			m, out := &memory{poison: "2"}, 0
-			_, _, s := inOutage(t, m, Config{Rejects: func(err error) bool { return err.Error() == "bad row" }, Failed: func(err error, _ int) {
-				if strings.Contains(err.Error(), "left out") {
-					out++
-				}
-			}})
+			_, _, s := inOutage(t, m, Config{Rejects: func(err error) bool { return err.Error() == "bad row" },
+				Failed: func(err error, _ int) {
+					if strings.Contains(err.Error(), "left out") {
+						out++
+					}
+				}})
 			m.mu.Lock()
 			m.delay = 3 * time.Second
 			m.mu.Unlock()

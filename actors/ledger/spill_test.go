@@ -223,7 +223,8 @@ func TestOutageIsToldOf(t *testing.T) {
 				t.Fatalf("spills %v: it said %q, want two failures and the end", spills, told)
 			}
 			for _, line := range told[:2] {
-				if !strings.Contains(line, "disk full") || strings.Contains(line, errBehind.Error()) || strings.Contains(line, "journal") != spills {
+				if !strings.Contains(line, "disk full") || strings.Contains(line, errBehind.Error()) ||
+					strings.Contains(line, "journal") != spills {
 					t.Errorf("spills %v: it said %q, want why", spills, line)
 				}
 			}

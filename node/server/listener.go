@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"time"
 
+	"corenode/actors/outage"
 	"corenode/engine"
 	"corenode/wasm/abi"
 )
@@ -28,7 +29,7 @@ type listener struct {
 }
 
 func newListener(ln net.Listener, s *Server, of *connections, secure *tls.Config) *listener {
-	l := &listener{Listener: &retryListener{Listener: ln, log: s.log}, s: s, of: of, secure: secure,
+	l := &listener{Listener: newRetryListener(ln, s.log), s: s, of: of, secure: secure,
 		refusing: make(chan struct{}, refusalsMax)}
 	l.failures.log, l.failures.listen = s.log, ln.Addr().String()
 	of.listening(l)
@@ -122,9 +123,13 @@ func (l *listener) overcrowded() []byte {
 		"X-Llm-Request-Id: %s\r\nRequest-Id: %s\r\nX-Request-Id: %s\r\n%s\r\n%s", len(body), id, id, id, pages, body)
 }
 
-// acceptWait is how long a listener that has no room for a connection waits
-// before it tries again.
-const acceptWait = 50 * time.Millisecond
+const (
+	// acceptWait is how long a listener that has no room for a connection waits
+	// before it tries again.
+	acceptWait = 50 * time.Millisecond
+	// acceptQuiet is how long it must have had room before the log says so.
+	acceptQuiet = 5 * time.Second
+)
 
 // retryListener is a listener that outlives a process without free descriptors or
 // memory: fasthttp takes every error of Accept for the end of the listener, and
@@ -132,27 +137,29 @@ const acceptWait = 50 * time.Millisecond
 // waits in the kernel. Accept is called by one goroutine.
 type retryListener struct {
 	net.Listener
-	log     *slog.Logger
-	failing bool // and the log says so
+	log  *slog.Logger
+	said outage.State
+}
+
+func newRetryListener(ln net.Listener, log *slog.Logger) *retryListener {
+	return &retryListener{Listener: ln, log: log.With("listen", ln.Addr().String()), said: outage.State{Quiet: acceptQuiet}}
 }
 
 // Accept returns the next connection, or the error that ends the listener.
 func (r *retryListener) Accept() (net.Conn, error) {
 	for {
 		c, err := r.Listener.Accept()
-		switch {
-		case err == nil:
-			if r.failing {
-				r.failing = false
-				r.log.Info("connections are accepted again", "listen", r.Addr().String())
+		if err == nil {
+			if n, tell := r.said.Worked(time.Now()); tell {
+				r.log.Info("connections are accepted again", "failures", n)
 			}
 			return c, nil
-		case !temporary(err):
+		}
+		if !temporary(err) {
 			return nil, err
-		case !r.failing:
-			r.failing = true
-			r.log.Error("connections cannot be accepted; it is tried again until they can", "listen", r.Addr().String(),
-				"error", err.Error())
+		}
+		if n, tell := r.said.Failed(time.Now()); tell {
+			r.log.Error("connections cannot be accepted; it is tried again until they can", "error", err.Error(), "failures", n)
 		}
 		time.Sleep(acceptWait)
 	}

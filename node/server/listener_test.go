@@ -3,12 +3,15 @@ package server
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"os"
 	"strings"
 	"sync/atomic"
 	"syscall"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"corenode/engine/upstream/wire"
 )
@@ -27,7 +30,7 @@ func (l *starved) Accept() (net.Conn, error) {
 }
 
 // TestNoFreeDescriptor: both listeners go on once there is one again, and the log
-// says it once each way.
+// says once that there was none.
 func TestNoFreeDescriptor(t *testing.T) {
 	n := start(t, Config{}, newFakeBackend(say("x")))
 	listen := func(serve func(net.Listener) error) string {
@@ -54,10 +57,9 @@ func TestNoFreeDescriptor(t *testing.T) {
 	if r := n.adminRaw(probe); r.StatusCode != 200 {
 		t.Errorf("admin: %d %s", r.StatusCode, r.body)
 	}
-	for _, line := range []string{"connections cannot be accepted", "connections are accepted again"} {
-		if said := strings.Count(n.log.String(), line); said != 2 {
-			t.Errorf("%d lines that say %q, want one of each listener", said, line)
-		}
+	const line = "connections cannot be accepted"
+	if said := strings.Count(n.log.String(), line); said != 2 {
+		t.Errorf("%d lines that say %q, want one of each listener", said, line)
 	}
 }
 
@@ -106,4 +108,47 @@ func TestSecretOfNodesOpensTheirListener(t *testing.T) {
 	if r := n.raw(request); r.StatusCode != 200 {
 		t.Errorf("of nodes: %d %s", r.StatusCode, r.body)
 	}
+}
+
+// flapping is a listener that fails and accepts by turns for a while, and then accepts.
+type flapping struct {
+	net.Listener
+	fails bool // it just did
+	left  int  // how often it still does
+}
+
+func (l *flapping) Accept() (net.Conn, error) {
+	if l.fails = !l.fails && l.left > 0; l.fails {
+		l.left--
+		return nil, os.NewSyscallError("accept4", syscall.EMFILE)
+	}
+	return nil, nil
+}
+
+func (l *flapping) Addr() net.Addr { return &net.TCPAddr{} }
+
+// TestDescriptorsComeAndGo: of a process with a free descriptor now and then the log does not say at each connection that
+// they are accepted again, but when nothing has failed for some time.
+func TestDescriptorsComeAndGo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log strings.Builder
+		l := newRetryListener(&flapping{left: 100}, slog.New(slog.NewTextHandler(&log, nil)))
+		accept := func(n int) {
+			for range n {
+				if _, err := l.Accept(); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		accept(100)
+		if said := log.String(); strings.Count(said, "\n") != 1 || !strings.Contains(said, "cannot be accepted") {
+			t.Errorf("while they come and go: %s", said)
+		}
+		time.Sleep(acceptQuiet)
+		accept(2)
+		if said := log.String(); strings.Count(said, "\n") != 2 || !strings.Contains(said, "accepted again") ||
+			!strings.Contains(said, "failures=99") {
+			t.Errorf("behind it: %s", said)
+		}
+	})
 }
