@@ -107,6 +107,12 @@ func (l *Life) Until() time.Time {
 // Admits says whether the node may admit requests, as far as the others are concerned.
 func (l *Life) Admits(now time.Time) bool { return now.Before(l.Until()) }
 
+// Silence says how long ago the last renewal was sent that was answered, and whether admission ended since
+// none was after it.
+func (l *Life) Silence(now time.Time) (silent time.Duration, over bool) {
+	return now.Sub(l.until) + l.Lease - l.Margin, !l.Registers() && !now.Before(l.until)
+}
+
 // Fences says whether the node may count others out that were silent. It may once its own renewals
 // were answered for a lease: who comes back after an outage of the store finds others that were
 // as silent as itself, and gives them the time to be heard.

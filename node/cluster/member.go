@@ -51,6 +51,7 @@ type Member struct {
 	life     Life
 	heard    error        // of the last word with the store; nil when it answered
 	taken    bool         // another process runs as this node, as far as the store last said
+	silent   bool         // the log says that the place is not renewed, and not yet that the node admits again
 	live     []store.Node // as of the last renewal
 	handlers map[string]Handler
 	counts   Counts
@@ -206,6 +207,7 @@ func (m *Member) renew(ctx context.Context) {
 		return
 	case err != nil:
 		m.learn(err, nil)
+		m.complain(err)
 		return
 	}
 	m.learn(nil, func(l *Life) { l.Renewed(sent, clock.Now()) })
@@ -219,6 +221,19 @@ func (m *Member) renew(ctx context.Context) {
 	}
 	if told.Drain {
 		m.cfg.Drain()
+	}
+}
+
+// complain says to the log, once, that admission ended for want of an answer.
+func (m *Member) complain(err error) {
+	m.mu.Lock()
+	silent, over := m.life.Silence(clock.Now())
+	tell := over && !m.silent
+	m.silent = m.silent || over
+	m.mu.Unlock()
+	if tell {
+		m.cfg.Log.Error("the database does not renew the place of this node, which admits nothing meanwhile", "error", err.Error(),
+			"since", time.Now().Add(-silent))
 	}
 }
 
@@ -283,8 +298,13 @@ func (m *Member) follow(ctx context.Context) {
 	before := m.life.Until()
 	m.life.Followed(gaps)
 	joined := before.IsZero() && !m.life.Until().IsZero()
+	back := joined && m.silent
+	m.silent = m.silent && !joined
 	m.publish()
 	m.mu.Unlock()
+	if back {
+		m.cfg.Log.Info("the node admits again")
+	}
 	if len(changes) > 0 || joined {
 		poke(m.renewSoon)
 	}

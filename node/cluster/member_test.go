@@ -227,6 +227,16 @@ func (p *peer) wantApplied(t *testing.T, when string, want ...string) {
 	p.applied = nil
 }
 
+// wantSaid wants each line once in the log.
+func (p *peer) wantSaid(t *testing.T, lines ...string) {
+	t.Helper()
+	for _, line := range lines {
+		if n := strings.Count(p.said.String(), line); n != 1 {
+			t.Errorf("it said %d times: %s\n%s", n, line, p.said.String())
+		}
+	}
+}
+
 // wantAllRead wants that the last thing that was read anew is everything, whatever was read before.
 func (p *peer) wantAllRead(t *testing.T, when string) {
 	t.Helper()
@@ -276,11 +286,8 @@ func TestCutNodeStopsAndComesBack(t *testing.T) {
 		a.setCut(false)
 		pass(3 * time.Second)
 		a.want(t, "healed", store.NodeUp)
-		for _, line := range []string{"what others changed was not read", "what others changed was read again"} {
-			if n := strings.Count(a.said.String(), line); n != 1 {
-				t.Errorf("it said %d times: %s", n, line)
-			}
-		}
+		a.wantSaid(t, "what others changed was not read", "what others changed was read again", "does not renew the place",
+			"counted this one out", "the node joined again", "the node admits again")
 		a.wantAllRead(t, "meanwhile")
 		if w.nodes["a"].Fence != 3 || w.nodes["a"].State != store.NodeUp {
 			t.Errorf("the others see %+v", w.nodes["a"])
@@ -355,14 +362,22 @@ func TestOutageCountsNobodyOut(t *testing.T) {
 		pass(15 * time.Second)
 		a.setCut(true)
 		b.setCut(true)
+		pass(7 * time.Second)
+		if said := a.said.String(); strings.Contains(said, "not renew") {
+			t.Errorf("while it admits: %s", said)
+		}
 		pass(time.Minute)
 		a.want(t, "in the outage", store.NodeFenced)
+		a.wantSaid(t, `msg="the database does not renew the place of this node, which admits nothing meanwhile" `+
+			`error="the link is cut" since=2000-01-01T00:00:15.000Z`)
 		a.setCut(false)
 		pass(6 * time.Second)
 		a.want(t, "after it", store.NodeUp)
 		b.setCut(false)
 		pass(2 * time.Second)
 		b.want(t, "a little later", store.NodeUp)
+		a.wantSaid(t, "the node admits again")
+		b.wantSaid(t, "not renew", "the node admits again")
 		if w.nodes["a"].Fence != 1 || w.nodes["b"].Fence != 1 {
 			t.Errorf("fences %d and %d", w.nodes["a"].Fence, w.nodes["b"].Fence)
 		}
