@@ -198,22 +198,22 @@ func disk(before, after Sample) Cause {
 	if after.Ledger.Elsewhere {
 		who = "database"
 	}
+	if after.Ledger.Spilled > 0 {
+		return Cause{Name: "disk", rank: outside, Weight: 100, Sentence: fmt.Sprintf(
+			"The %s takes no rows: %d are in the spill journal, %d wait.", who, after.Ledger.Spilled, after.Ledger.Waiting)}
+	}
 	commits, busy := after.Ledger.Commits-before.Ledger.Commits, after.Ledger.Busy-before.Ledger.Busy
 	mean := time.Duration(0)
 	if commits > 0 {
 		mean = busy / time.Duration(commits)
 	}
 	c := Cause{Name: "disk", rank: outside,
-		Weight: max(float64(after.Ledger.Under)/float64(commitUnder), float64(mean)/float64(commitMean),
-			float64(min(1, after.Ledger.Spilled))),
+		Weight: max(float64(after.Ledger.Under)/float64(commitUnder), float64(mean)/float64(commitMean)),
 		Sentence: fmt.Sprintf("The %s makes %d commits of the ledger durable in %v each; %d rows wait.",
 			who, commits, rounded(mean), after.Ledger.Waiting)}
 	if after.Ledger.Under >= commitUnder {
 		c.Sentence = fmt.Sprintf("The %s does not keep up: the commit of the ledger that runs has taken %v; %d rows wait.",
 			who, rounded(after.Ledger.Under), after.Ledger.Waiting)
-	}
-	if after.Ledger.Spilled > 0 {
-		c.Sentence += fmt.Sprintf(" %d rows are in the spill journal.", after.Ledger.Spilled)
 	}
 	return c
 }
