@@ -229,7 +229,8 @@ func IsToken(e abi.Event) bool { return e.Kind == abi.EventDelta && e.Text != ""
 // goroutine of its own waits for it, and then asks Room again.
 func (o *Output) Drained() <-chan struct{} { return o.drained }
 
-// Drain appends all queued events to dst and empties the queue.
+// Drain takes all queued events and empties the queue. Behind what dst has, they are appended to it; an empty dst
+// is the queue's from here on, so that the two change hands and nothing is copied.
 func (o *Output) Drain(dst []abi.Event) []abi.Event {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -239,8 +240,8 @@ func (o *Output) Drain(dst []abi.Event) []abi.Event {
 		default: // it is known already
 		}
 	}
-	if dst == nil { // the queue itself changes hands: a whole answer is not copied
-		dst, o.events = o.events, nil
+	if len(dst) == 0 {
+		dst, o.events = o.events, dst
 		return dst
 	}
 	dst = append(dst, o.events...)

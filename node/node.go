@@ -308,7 +308,7 @@ func (n *node) openServer() error {
 		},
 		Operator: func(token string) (operators.Operator, bool) { return n.server.Operator(token) },
 		Named:    func(name string) operators.Operator { return n.server.OperatorNamed(name) },
-		Metrics:  func(w io.Writer) { n.server.WriteMetrics(w) }, API: n.base(admin.Reachable(n.public.Addr().String())),
+		Samples:  func(w io.Writer) { n.server.WriteSamples(w) }, API: n.base(admin.Reachable(n.public.Addr().String())),
 		Secure: n.certificates.public.Pinned(), Models: n.catalog.ids, Examine: n.examine, Version: version, Log: n.log,
 		Audit: func(who operators.Operator, method, path string, status int) {
 			n.server.Audit(who, method, path, status)

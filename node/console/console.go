@@ -47,8 +47,8 @@ type Deps struct {
 	// Operator finds the one whose token it is; Named that of a name, the zero value without one.
 	Operator func(token string) (operators.Operator, bool)
 	Named    func(name string) operators.Operator
-	// Metrics writes all series of the node in the text format of Prometheus.
-	Metrics func(io.Writer)
+	// Samples writes all series of the node as the text format of Prometheus has them, in any order.
+	Samples func(io.Writer)
 	// API is the base URL of the node's API as this machine reaches it, for the playground.
 	API string
 	// Secure says which certificate the API has to show; nil trusts those that the machine trusts. A key is sent there.

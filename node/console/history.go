@@ -341,7 +341,7 @@ func (c *Console) Run(stopped <-chan struct{}) {
 			return
 		case at := <-tick.C:
 			b.Reset()
-			c.deps.Metrics(&b)
+			c.deps.Samples(&b)
 			c.history.add(read(b.Bytes(), at))
 		}
 	}

@@ -68,10 +68,14 @@ func Write(w io.Writer, raw []byte) {
 	for place, lines := range families {
 		if len(lines) > 0 {
 			out = append(out, heads()[place]...)
-			out = append(out, bytes.Join(lines, nil)...)
+			for _, line := range lines {
+				out = append(out, line...)
+			}
 		}
 	}
-	out = append(out, bytes.Join(others, nil)...)
+	for _, line := range others {
+		out = append(out, line...)
+	}
 	_, _ = w.Write(out) // a reader that has left
 }
 

@@ -350,16 +350,21 @@ func (s *Server) adminReady(ctx *fasthttp.RequestCtx) {
 // own, and those of the process and the Go runtime.
 func (s *Server) WriteMetrics(w io.Writer) {
 	var raw bytes.Buffer
+	s.WriteSamples(&raw)
+	exposition.Write(w, raw.Bytes())
+}
+
+// WriteSamples writes the same series as they come, one a line in any order: for those who read them by name.
+func (s *Server) WriteSamples(w io.Writer) {
 	if s.deps.Translators != nil {
 		s.metrics.foresee(s.deps.Translators.Routers())
 	}
-	s.metrics.set.WritePrometheus(&raw)
-	vm.WriteProcessMetrics(&raw)
-	vm.WriteFDMetrics(&raw)
+	s.metrics.set.WritePrometheus(w)
+	vm.WriteProcessMetrics(w)
+	vm.WriteFDMetrics(w)
 	if s.deps.Metrics != nil {
-		s.deps.Metrics(&raw)
+		s.deps.Metrics(w)
 	}
-	exposition.Write(w, raw.Bytes())
 }
 
 // pathRole is the role that one of the listener's own paths asks for.
