@@ -210,8 +210,8 @@ func withReference(t *testing.T, deb string) (packed string) {
 }
 
 // TestPackagedConfiguration: the configuration of the package says which folder the unit gives to the node, so commands that read it look
-// at that node. The unit says so too: of a package before, dpkg keeps what the operator changed, and that may name another folder, as
-// does the reference.
+// at that node. The unit says so too, for a file that names no folder, or that of the reference: of a package before, dpkg keeps what the
+// operator changed. A folder that the operator chose counts more, in a reload as at the start.
 func TestPackagedConfiguration(t *testing.T) {
 	unit, err := os.ReadFile("deploy/corenode.service")
 	if err != nil {
@@ -221,21 +221,26 @@ func TestPackagedConfiguration(t *testing.T) {
 	if state == nil {
 		t.Fatal("the unit makes no folder")
 	}
-	want := "/var/lib/" + string(state[1])
-	reference := filepath.Join(t.TempDir(), "corenode.yaml")
-	if err := os.WriteFile(reference, config.Reference(), 0o600); err != nil {
+	made := "/var/lib/" + string(state[1])
+	packaged, err := os.ReadFile("deploy/corenode.yaml")
+	if err != nil {
 		t.Fatal(err)
 	}
-	for _, file := range []string{"deploy/corenode.yaml", reference} {
+	file := filepath.Join(t.TempDir(), "corenode.yaml")
+	for text, want := range map[string]string{string(packaged): made, string(config.Reference()): made,
+		"listen: 127.0.0.1:9\n": made, "data_dir: /srv/corenode\n": "/srv/corenode"} {
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
 		if cfg := loadedByUnit(t, "deploy/corenode.service", file); cfg.DataDir != want {
-			t.Errorf("with %s the node has the folder %s, want %s", file, cfg.DataDir, want)
+			t.Errorf("with %.40q the node has the folder %s, want %s", text, cfg.DataDir, want)
 		}
 	}
-	if cfg, err := config.Load(config.Sources{File: "deploy/corenode.yaml"}); err != nil || cfg.DataDir != want {
-		t.Errorf("commands that read the configuration look into %s, %v; want %s", cfg.DataDir, err, want)
+	if cfg, err := config.Load(config.Sources{File: "deploy/corenode.yaml"}); err != nil || cfg.DataDir != made {
+		t.Errorf("commands that read the configuration look into %s, %v; want %s", cfg.DataDir, err, made)
 	}
-	if !bytes.Contains(unit, []byte("\nExecReload=/usr/bin/corenode reload --data-dir "+want+"\n")) {
-		t.Errorf("a reload is not told of %s", want)
+	if !bytes.Contains(unit, []byte("\nExecReload=/usr/bin/corenode reload --config /etc/corenode/corenode.yaml\n")) {
+		t.Error("a reload does not look where the configuration says")
 	}
 }
 
@@ -256,6 +261,9 @@ func loadedByUnit(t *testing.T, unit, file string) *config.Config {
 			t.Errorf("the unit's node reads %s", from.File)
 		}
 		from.File, from.Environment = file, nil
+		for _, variable := range regexp.MustCompile(`(?m)^Environment=(.+)$`).FindAllSubmatch(text, -1) {
+			from.Environment = append(from.Environment, string(variable[1]))
+		}
 		cfg, err = config.Load(from)
 		return err
 	})

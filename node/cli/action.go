@@ -21,7 +21,9 @@ import (
 )
 
 // dataFolder is the node's where no flag names one.
-func dataFolder() string { return cmp.Or(os.Getenv("CORENODE_DATA_DIR"), "./data") }
+func dataFolder() string {
+	return cmp.Or(os.Getenv("CORENODE_DATA_DIR"), os.Getenv("CORENODE_DATA_DIR_DEFAULT"), "./data")
+}
 
 // dataDirFlag adds --data-dir.
 func dataDirFlag(cmd *cobra.Command) {

@@ -155,6 +155,15 @@ func TestReloadByTheConfiguration(t *testing.T) {
 	if _, err := typed("reload", "--config", file, "--data-dir", dir); err != nil {
 		t.Errorf("the folder given beside a file that is no YAML: %v", err)
 	}
+	t.Setenv("CORENODE_DATA_DIR_DEFAULT", dir)
+	if err := os.WriteFile(file, []byte("listen: 127.0.0.1:9\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range [][]string{{"reload", "--config", file}, {"reload"}} {
+		if _, err := typed(line...); err != nil {
+			t.Errorf("%q in a service whose unit names the folder: %v", line, err)
+		}
+	}
 }
 
 // TestModelsThatTheNodeDoesNotServeAreSaid: a mistyped id leaves an account or a key without any model.

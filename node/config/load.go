@@ -40,8 +40,8 @@ type Sources struct {
 	File string
 	// Environment is a list of NAME=value. CORENODE_ and the key in capitals,
 	// dots as underscores, sets a key outside models: CORENODE_LIMITS_QUEUE_TIMEOUT=5s.
-	// CORENODE_LISTEN_DEFAULT is weaker than File: an image sets it. Other names, also other
-	// CORENODE_ ones, belong to somebody else.
+	// CORENODE_LISTEN_DEFAULT and CORENODE_DATA_DIR_DEFAULT are weaker than File: an image and a unit set them. Other
+	// names, also other CORENODE_ ones, belong to somebody else.
 	Environment []string
 	// Flags maps keys to the values of command line flags, such as listen to 0.0.0.0:80.
 	Flags map[string]string
@@ -151,7 +151,8 @@ func (p Partial) Given(key string) bool {
 // Known says whether the value of a key outside models is what the sources say: no problem is of it, and where the file or its
 // section cannot be read, a stronger source has it.
 func (p Partial) Known(key string) bool {
-	stronger := p.Given(key) && p.origins.places[key].source != listenDefault
+	from := p.origins.places[key].source
+	stronger := p.Given(key) && from != listenDefault && from != folderDefault
 	return !slices.ContainsFunc(p.problems, func(q Problem) bool {
 		around := q.Key == "" || strings.HasPrefix(key, q.Key+".")
 		return q.Key == key || around && !stronger
@@ -206,8 +207,20 @@ func (d *decoder) judge(problems []Problem) {
 	})
 }
 
-// listenDefault is the variable that stands in for the default of listen where neither file nor variable has the key.
-const listenDefault = "CORENODE_LISTEN_DEFAULT"
+// listenDefault and folderDefault are variables that stand in for the defaults of listen and data_dir.
+const listenDefault, folderDefault = "CORENODE_LISTEN_DEFAULT", "CORENODE_DATA_DIR_DEFAULT"
+
+// standIn is the variable that stands in for the default of a key, where the file leaves that; "" = none does. A whole
+// reference leaves the folder, which it has as a path from wherever a node starts; its listen is a choice, of this machine alone.
+func (d *decoder) standIn(c *Config, key string) string {
+	switch {
+	case key == "listen" && d.places[key] == (place{}):
+		return listenDefault
+	case key == "data_dir" && c.DataDir == Default().DataDir:
+		return folderDefault
+	}
+	return ""
+}
 
 // environment overlays variables of this node; a variable names a key or is not ours.
 func (d *decoder) environment(c *Config, variables []string) {
@@ -220,8 +233,8 @@ func (d *decoder) environment(c *Config, variables []string) {
 	for _, leaf := range leavesOf(c) {
 		name := "CORENODE_" + strings.ToUpper(strings.ReplaceAll(leaf.key, ".", "_"))
 		value, ok := names[name]
-		if leaf.key == "listen" && !ok && d.places["listen"] == (place{}) {
-			name = listenDefault
+		if other := d.standIn(c, leaf.key); !ok && other != "" {
+			name = other
 			value, ok = names[name]
 		}
 		if ok {

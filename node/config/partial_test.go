@@ -98,3 +98,31 @@ func TestLoadModels(t *testing.T) {
 		t.Error("a file that is not there")
 	}
 }
+
+// TestDefaultFolder: what a unit says of the folder is weaker than a file that names another than the reference does, and unknown is where
+// a file that cannot be read may name one.
+func TestDefaultFolder(t *testing.T) {
+	byDefault := "CORENODE_DATA_DIR_DEFAULT=/of/unit"
+	for _, c := range []struct{ file, variable, flag, want string }{
+		{"", "", "", "/of/unit"}, {"listen: 127.0.0.1:9\n", "", "", "/of/unit"}, {string(Reference()), "", "", "/of/unit"},
+		{"data_dir: /of/file\n", "", "", "/of/file"}, {"data_dir: data\n", "", "", "data"},
+		{"", "CORENODE_DATA_DIR=/of/variable", "", "/of/variable"}, {"", "CORENODE_DATA_DIR=./data", "", "./data"},
+		{"data_dir: /of/file\n", "CORENODE_DATA_DIR=/of/variable", "", "/of/variable"}, {"", "", "/of/flag", "/of/flag"},
+		{"data_dir: [a]\n", "", "", "unknown"}, {"limits: {\n", "", "", "unknown"}, {"limits: {\n", "", "/of/flag", "/of/flag"},
+	} {
+		from := Sources{File: filepath.Join(t.TempDir(), "c.yaml"), Environment: []string{byDefault, c.variable}, Flags: map[string]string{}}
+		if c.flag != "" {
+			from.Flags["data_dir"] = c.flag
+		}
+		if err := os.WriteFile(from.File, []byte(c.file), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		p, got := LoadPartial(from), "unknown"
+		if p.Known("data_dir") {
+			got = p.Config.DataDir
+		}
+		if got != c.want || !p.Given("data_dir") {
+			t.Errorf("%.40q, %q, %q: the folder is %s (given: %v), want %s", c.file, c.variable, c.flag, got, p.Given("data_dir"), c.want)
+		}
+	}
+}
