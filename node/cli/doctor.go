@@ -152,7 +152,7 @@ func measureNode(cfg *config.Config) doctor.Facts {
 		f.SyncError = err.Error()
 	}
 	f.Database = hasDatabase(cfg.DataDir)
-	measureRights(&f, cfg.DataDir)
+	measureRights(&f, cfg.DataDir, inContainer())
 	if unheard == nil {
 		f.Running = true
 		if f.Database { // PostgreSQL has backups of its own, and its audit may be long
@@ -281,8 +281,17 @@ func syncTimes(dir string) (times []time.Duration, err error) {
 	return times, nil
 }
 
-// measureRights looks at the files of a data folder that are the node's alone, and at the folder.
-func measureRights(f *doctor.Facts, dir string) {
+// machineProcesses names the processes of a machine as a whole, for Linux: those of a container are others.
+const machineProcesses = "pid:[4026531836]"
+
+// inContainer says whether this process sees those of a container only. There a volume that is open to all is so to who is in it.
+func inContainer() bool {
+	seen, err := os.Readlink("/proc/self/ns/pid")
+	return err == nil && seen != machineProcesses
+}
+
+// measureRights looks at the files of a data folder that are the node's alone, and at the folder. contained is a container's.
+func measureRights(f *doctor.Facts, dir string, contained bool) {
 	var users []int
 	for _, name := range []string{sqlite.DatabaseName, store.KeyName, admin.TokenName, store.SpillName} {
 		path := filepath.Join(dir, name)
@@ -310,6 +319,7 @@ func measureRights(f *doctor.Facts, dir string) {
 	case mode&0o077 == 0:
 	case len(users) > 0 && !slices.Contains(users, userOf(info)):
 		f.Lent = dir
+		f.LentToAll = mode&0o002 != 0 && info.Mode()&fs.ModeSticky == 0 && !contained
 	case onlyToGroup(info):
 		f.OpenToGroup = append([]string{dir}, f.OpenToGroup...)
 	case mode&0o022 == 0 && len(f.Open) == 0:

@@ -71,8 +71,10 @@ type Facts struct {
 	// what is in it. OpenToGroup are not among them: those that beside the owner only a group of the process that looked may.
 	Open, OpenToGroup []string
 	// Listed is the folder where others may look into it and do no more. Lent is the folder where others may look into it and its
-	// owner is not the node: that may not change its mode, and may be one of the others.
+	// owner is not the node: that may not change its mode, and may be one of the others. LentToAll says that every user of a machine,
+	// and not only of a container, may change what is in it.
 	Listed, Lent string
+	LentToAll    bool
 	Memory       *Memory
 }
 
@@ -239,7 +241,10 @@ func examineData(f Facts, add adder) {
 	} else if f.Database && f.Lent == "" {
 		add("data folder", OK, "only its owner may read it", "")
 	}
-	if f.Lent != "" {
+	if f.LentToAll {
+		add("data folder", Fail, f.Lent+" is another user's than the node's, and every user of the machine may change what is in it",
+			"give it to the user of the node with chown, and then chmod go= it, which alone may shut the node out")
+	} else if f.Lent != "" {
 		add("data folder", Warn, f.Lent+" is another user's than the node's, and others may look into it or change what is in it",
 			"see that nobody else has the volume, and do not chmod it, which may shut the node out. A new node is better run on a folder "+
 				"in it, which it makes for itself alone: data_dir or CORENODE_DATA_DIR is "+filepath.Join(f.Lent, "node")+

@@ -57,6 +57,7 @@ func TestExamine(t *testing.T) {
 		"to its group":  {func(f *Facts) { f.OpenToGroup = []string{"/d", "/d/admin.token"} }, "data folder", Warn, "/d, /d/admin.token"},
 		"its names":     {func(f *Facts) { f.Listed = "/d" }, "data folder", Warn, "the names of what is in /d"},
 		"lent":          {func(f *Facts) { f.Lent = "/d" }, "data folder", Warn, "/d is another user's"},
+		"lent to all":   {func(f *Facts) { f.Lent, f.LentToAll = "/d", true }, "data folder", Fail, "every user"},
 		"no database":   {func(f *Facts) { f.DatabaseProblem, f.LastBackup = "not a database", time.Time{} }, "database", Fail, "not a database"},
 		"unmerged":      {func(f *Facts) { f.DatabaseProblem, f.DatabaseUnmerged = "a crash", true }, "database", Warn, "a crash"},
 		"no backup":     {func(f *Facts) { f.LastBackup = time.Time{} }, "backup", Warn, "none"},
