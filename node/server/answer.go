@@ -134,9 +134,11 @@ func (a *answer) settle() <-chan struct{} {
 	return a.stream.Settle()
 }
 
-// freed notes for the log that the request costs nothing.
+// freed notes for the log that the request costs nothing, where it is known what came of it.
 func (a *answer) freed() bool {
-	a.x.settled.Charge, a.x.settled.Usage, a.x.settled.Reason = 0, abi.Usage{}, account.Failed
+	if a.x.settled.Reason != "" {
+		a.x.settled.Charge, a.x.settled.Usage, a.x.settled.Reason = 0, abi.Usage{}, account.Failed
+	}
 	return true
 }
 

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"bytes"
 	"io"
 	"net"
 	"strings"
@@ -129,6 +130,36 @@ func TestLeaveInALongStep(t *testing.T) {
 		}
 		if log := n.log.String(); strings.Count(log, `"status":499`) != 2 || strings.Count(log, `"output_tokens":1,`) != int(want) {
 			t.Errorf("drains %t: the log says %q", drains, log)
+		}
+	}
+}
+
+// TestLeaveWhileAHungStreamBreaksOff: who leaves while a drain ends a stream whose step hangs, and of which nothing was shown, is
+// counted in no phase: nobody knows how far it came.
+func TestLeaveWhileAHungStreamBreaksOff(t *testing.T) {
+	hung, clients := make(chan struct{}), make(chan net.Conn, 1)
+	backend := newFakeBackend(func(s *fakeStream) {
+		s.out.Push(begin()...)
+		<-hung
+	})
+	backend.withholding = func(s *fakeStream) {
+		_ = (<-clients).Close()
+		<-s.cancelled // by the watcher, which has seen that
+	}
+	n := start(t, Config{WatchEvery: 10 * time.Millisecond, LedgerWait: time.Millisecond}, backend)
+	t.Cleanup(func() { close(hung) }) // before the node closes
+	c, _ := n.ask(askSSE)
+	clients <- c
+	n.s.abortAll()
+	waitFor(t, "its end", func() bool { return n.s.requests.count() == 0 })
+	if log := n.log.String(); !strings.Contains(log, `"status":499`) {
+		t.Fatalf("the log says %q", log)
+	}
+	var page bytes.Buffer
+	n.s.WriteMetrics(&page)
+	for _, line := range []string{`corenode_disconnects_total{phase="queue"} 0`, "corenode_queue_seconds_count 0"} {
+		if !strings.Contains(page.String(), line+"\n") {
+			t.Errorf("the metrics do not say %s", line)
 		}
 	}
 }

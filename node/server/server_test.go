@@ -75,8 +75,9 @@ type fakeBackend struct {
 	held     func() chan error
 	settle   error
 	streams  chan *fakeStream
-	// unsettled and uncertain become those of its streams.
+	// unsettled, uncertain and withholding become those of its streams.
 	unsettled, uncertain chan struct{}
+	withholding          func(*fakeStream)
 	entered              atomic.Int32
 	calls                atomic.Int32
 }
@@ -93,7 +94,7 @@ func (b *fakeBackend) Generate(c account.Call) (Stream, account.Limits, error) {
 		return nil, b.limits, b.refuse
 	}
 	s := &fakeStream{call: c, out: engine.NewOutput(64), cancelled: make(chan struct{}), ended: make(chan struct{}), settleErr: b.settle,
-		unsettled: b.unsettled, uncertain: b.uncertain}
+		unsettled: b.unsettled, uncertain: b.uncertain, withholding: b.withholding}
 	if !c.Request.Stream {
 		s.out = engine.NewWholeOutput()
 	}
@@ -144,6 +145,7 @@ type fakeStream struct {
 	// unsettled and uncertain stand for a ledger that does not answer: the channels
 	// of Settle and Withhold are not closed before they are.
 	unsettled, uncertain chan struct{}
+	withholding          func(*fakeStream) // is called by Withhold; may be nil
 }
 
 func (s *fakeStream) Output() *engine.Output { return s.out }
@@ -158,6 +160,9 @@ func (s *fakeStream) Shown()              { s.shown.Store(true) }
 
 func (s *fakeStream) Withhold() <-chan struct{} {
 	s.withheld.Store(true)
+	if s.withholding != nil {
+		s.withholding(s)
+	}
 	return closedUnless(s.uncertain)
 }
 
