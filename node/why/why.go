@@ -39,7 +39,8 @@ type Model struct {
 	BatchMax               int // sequences that may run at once
 	QueueWait              time.Duration
 	StepTook, StepExpected time.Duration // of the latest step
-	PrefillTokens          int64         // counter
+	PrefillTokens          int64         // counter, as of the end of a step
+	DecodeTokens           int64         // likewise
 	Preempted              int64         // counter
 	PagesFree, PagesAll    int
 }
@@ -274,10 +275,11 @@ func prompt(before, after Sample) Cause {
 		if !r.Prefill || m.ID == "" {
 			continue
 		}
-		was := find(before.Requests, func(o Request) bool { return o.ID == r.ID })
-		all := m.PrefillTokens - find(before.Models, func(m Model) bool { return m.ID == r.Model }).PrefillTokens
+		was := find(before.Models, func(o Model) bool { return o.ID == r.Model })
+		all, mine := m.PrefillTokens-was.PrefillTokens, r.Input-find(before.Requests, func(o Request) bool { return o.ID == r.ID }).Input
 		weight := float64(r.Prompt-r.Cached) / promptTokens
-		if mine := r.Input - was.Input; all == 0 || float64(mine) < promptShare*float64(all) || m.Running+m.Waiting < 2 {
+		idle := m.Running == 0 || m.DecodeTokens > was.DecodeTokens // else it is in a step that has lasted all the time
+		if all == 0 && idle || float64(mine) < promptShare*float64(all) || m.Running+m.Waiting < 2 {
 			weight = min(weight, 0.9) // nothing was computed, others compute as much, or nobody else is there to wait
 		}
 		if weight > longest.Weight {

@@ -12,7 +12,7 @@ func calm() (before, after Sample) {
 	at := time.Unix(1_700_000_000, 0)
 	before = Sample{At: at, Processors: 2, Busy: time.Hour, Own: time.Hour / 2, Collector: time.Minute,
 		Models: []Model{{ID: "m", Running: 4, BatchMax: 16, StepTook: 30 * time.Millisecond, StepExpected: 29 * time.Millisecond,
-			PrefillTokens: 9000, PagesFree: 500, PagesAll: 1000}},
+			PrefillTokens: 9000, DecodeTokens: 3000, PagesFree: 500, PagesAll: 1000}},
 		Requests: []Request{{ID: "req_1", AccountID: "acct_1", Model: "m", Prompt: 100, Input: 100}},
 		Modules:  []Module{{Slot: "billing", Name: "tariff@1", Requests: 100, CPU: time.Second}},
 		Slots:    []Slot{{Name: "billing", Limit: 1, CPU: time.Second}},
@@ -25,6 +25,7 @@ func calm() (before, after Sample) {
 	after.Models, after.Requests = slices.Clone(before.Models), slices.Clone(before.Requests)
 	after.Modules, after.Slots = slices.Clone(before.Modules), slices.Clone(before.Slots)
 	after.Models[0].PrefillTokens += 400
+	after.Models[0].DecodeTokens += 200
 	after.Modules[0].Requests += 40
 	after.Modules[0].CPU += 20 * time.Millisecond
 	after.Slots[0].CPU += 20 * time.Millisecond
@@ -63,6 +64,12 @@ func TestPlantedCauses(t *testing.T) {
 			queued(s)
 			s.Requests = append(s.Requests, Request{ID: "req_9", AccountID: "acct_2", Model: "m", Prefill: true, Prompt: 74_000, Cached: 1000, Input: 390})
 		}, "long prompt of request req_9 (account acct_2) is computed: 1390 of 74000 tokens so far; 3 sequences of m run beside it, 7 wait"},
+		"prompt in one step": {func(b, s *Sample) { // whose tokens count when it ends
+			s.Models[0] = b.Models[0]
+			s.Models[0].Running, s.Models[0].StepTook = 2, 3*time.Second
+			s.Requests = append(s.Requests, Request{ID: "req_9", AccountID: "acct_2", Model: "m", Prefill: true, Prompt: 74_000, Input: 96})
+			b.Requests = append(b.Requests, s.Requests[1])
+		}, "long prompt of request req_9 (account acct_2) is computed: 96 of 74000 tokens so far; 1 sequences of m run beside it, 0 wait"},
 		"module": {func(_, s *Sample) { s.Modules[0].CPU += 4 * time.Second },
 			"The module tariff@1 of slot billing takes 100.5ms of processor time for each request."},
 		"module share": {func(_, s *Sample) {
@@ -112,6 +119,11 @@ func TestNoCauses(t *testing.T) {
 		},
 		"a long prompt while none is computed": func(b, s *Sample) {
 			s.Models[0].PrefillTokens = b.Models[0].PrefillTokens
+			s.Requests = append(s.Requests, Request{ID: "req_9", Model: "m", Prefill: true, Prompt: 74_000})
+		},
+		"a long prompt while no step runs": func(b, s *Sample) {
+			s.Models[0] = b.Models[0]
+			s.Models[0].Running, s.Models[0].Waiting = 0, 2
 			s.Requests = append(s.Requests, Request{ID: "req_9", Model: "m", Prefill: true, Prompt: 74_000})
 		},
 		"a module that was loaded anew": func(_, s *Sample) { s.Modules[0].Requests, s.Modules[0].CPU = 3, 10*time.Second },
