@@ -80,17 +80,27 @@ func holds(t *testing.T, b *browsertest.Browser, what, expression string) {
 	}
 }
 
-// TestPauseInABrowser: who presses Pause, by key, keeps what is on the page.
+// TestPauseInABrowser: who presses Pause, by key, keeps what is on the page, and is shown another time that is chosen.
 func TestPauseInABrowser(t *testing.T) {
 	b, base := browse(t)
 	b.Open(base + Root)
 	b.Until(`document.querySelector('.chart canvas')`)
 	b.Eval(`void (() => { // each answer is another one
 		const before = window.fetch;
-		window.asked = window.ticks = 0;
+		window.asked = window.ticks = window.refused = 0;
 		window.fetch = async (to, how) => {
 			asked++;
-			return how.headers ? new Response(document.querySelector('[data-live]').innerHTML + ' ') : before(to, how);
+			window.last = to;
+			if (refused-- > 0) throw new Error('the node is away');
+			if (how.headers) return new Response(document.querySelector('[data-live]').innerHTML + ' ');
+			const answer = await before(to, how), read = answer.json.bind(answer);
+			answer.json = async () => {
+				window.reading = true;
+				const fresh = await read();
+				await window.late;
+				return fresh;
+			};
+			return answer;
 		};
 		setInterval(() => ticks++, 1000);
 	})()`, nil)
@@ -116,8 +126,14 @@ func TestPauseInABrowser(t *testing.T) {
 			over.dispatchEvent(new MouseEvent(type, {clientX: r.left + x, clientY: y, movementX: 1, bubbles: true}));
 		return over.querySelector('.u-select').clientWidth === 0;
 	})(document.querySelector('.u-over'))`)
+	b.Eval(`window.late = new Promise(come => { window.come = come; }); reading = false`, nil)
 	b.Click(`[data-span="1h"]`, false)
-	b.Until(`asked === 1`) // whoever asks for another time is shown it
+	b.Until(`reading`) // whoever asks for another time is shown it
+	b.Eval(`['15m', '24h', '15m'].forEach(s => document.querySelector('[data-span="' + s + '"]').click()); refused = 1; come()`, nil)
+	b.Until(`last.includes('span=15m&behind=0&') && refused < 0`) // also behind another answer, and one that does not come
+	b.Eval(`asked = ticks = 0`, nil)
+	b.Until(`ticks > 3`)
+	holds(t, b, "what is shown stands still again", `asked <= 1`)
 	b.Key("Enter")
 	b.Until(`!old.isConnected && asked > 2`)
 	b.Open(base + Root + "playground")

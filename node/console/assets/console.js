@@ -123,13 +123,13 @@ if (drawings.length) {
 	const renew = async () => {
 		if (document.hidden || busy) return;
 		busy = true;
-		const asked = span;
+		const asked = at;
 		try {
 			const names = drawings.flatMap(d => d.names).join();
 			const answer = await fetch(`/console/series?span=${span}&behind=${at.at(-1) ?? 0}&names=${names}`,
 				{signal: AbortSignal.timeout(answerMax)});
-			if (answer.ok && asked === span) {
-				const fresh = await answer.json();
+			const fresh = answer.ok && await answer.json();
+			if (fresh && asked === at) { // else another span was chosen meanwhile
 				at.push(...fresh.at ?? []);
 				const old = at.findIndex(t => t > at.at(-1) - spans[span]);
 				at.splice(0, old);
@@ -149,7 +149,7 @@ if (drawings.length) {
 		renew();
 	}));
 	renew();
-	setInterval(() => paused() || renew(), 1000);
+	setInterval(() => paused() && at.length || renew(), 1000); // what was chosen is shown, also while the page is paused
 	matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => drawings.forEach(d => d.plot?.redraw(false)));
 }
 
