@@ -174,7 +174,7 @@ func (n *node) open() error {
 	}
 	for _, step := range []func() error{
 		n.openStore, n.listen, n.firstStart, n.followAccounts, n.openSpill, n.openModules, n.settleFormer, n.openCatalog,
-		n.startTree, n.openServer, n.meetNodes,
+		n.startTree, n.openServer, n.meetNodes, n.announce,
 	} {
 		if err := step(); err != nil {
 			return err
@@ -283,8 +283,7 @@ func (n *node) openServer() error {
 	if err := n.openCertificates(); err != nil {
 		return err
 	}
-	withdraw, err := n.announce()
-	if err != nil {
+	if err := n.findToken(); err != nil {
 		return err
 	}
 	named, err := operators.ParseAll(n.cfg.Admin.Operators)
@@ -332,27 +331,38 @@ func (n *node) openServer() error {
 	if err == nil {
 		n.onClose(slog.LevelWarn, "close the server", n.server.Close)
 	}
-	n.closers = append(n.closers, withdraw)
 	return err
 }
 
-// announce leaves address, token and certificate of the admin listener in the data folder, and where the API is.
-func (n *node) announce() (withdraw func(), err error) {
+// findToken makes the token of the admin listener, or reads it from its file.
+func (n *node) findToken() (err error) {
 	n.token = operators.NewToken()
 	if n.cfg.Admin.TokenFile != "" {
 		if n.token, err = n.readToken(n.cfg.Admin.TokenFile); err != nil {
-			return nil, fmt.Errorf("admin.token_file: %w", err)
+			return fmt.Errorf("admin.token_file: %w", err)
 		}
 	}
-	withdrawAdmin, err := admin.Announce(n.cfg.DataDir, n.admin.Addr().String(), n.token, n.cfg.Admin.TokenFile)
-	if err == nil && n.certificates.admin != nil {
-		err = admin.AnnounceCertificates(n.cfg.DataDir, n.certificates.admin.Leaf().Raw)
-	}
+	return nil
+}
+
+// announce leaves address, token and certificate of the admin listener in the data folder, and where the API is. It is the
+// last step of a start: who finds an address is answered there.
+func (n *node) announce() error {
+	withdraw, err := admin.Announce(n.cfg.DataDir, n.admin.Addr().String(), n.token, n.cfg.Admin.TokenFile)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	withdrawAPI, err := admin.AnnounceAPI(n.cfg.DataDir, n.base(admin.Reachable(n.public.Addr().String())))
-	return func() { withdrawAdmin(); withdrawAPI() }, err
+	n.closers = append(n.closers, withdraw)
+	if n.certificates.admin != nil {
+		if err := admin.AnnounceCertificates(n.cfg.DataDir, n.certificates.admin.Leaf().Raw); err != nil {
+			return err
+		}
+	}
+	if withdraw, err = admin.AnnounceAPI(n.cfg.DataDir, n.base(admin.Reachable(n.public.Addr().String()))); err != nil {
+		return err
+	}
+	n.closers = append(n.closers, withdraw)
+	return nil
 }
 
 // readToken reads the node's own token from its file.

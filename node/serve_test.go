@@ -12,14 +12,18 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
 
 	"corenode/actors/account"
+	"corenode/node/admin"
 	"corenode/node/config"
 	"corenode/node/store"
+	"corenode/node/store/postgrestest"
 )
 
 // instantConfig writes the configuration of a child with one model that answers
@@ -54,8 +58,7 @@ func TestTokenFileInTheDataFolderSurvivesAStop(t *testing.T) {
 	n.cfg.DataDir = data
 	life := func(tokenFile string) string {
 		n.cfg.Admin.TokenFile = tokenFile
-		withdraw, err := n.announce()
-		if err != nil {
+		if err := errors.Join(n.findToken(), n.announce()); err != nil {
 			t.Fatal(err)
 		}
 		if text, err := os.ReadFile(filepath.Join(data, "admin.token")); strings.TrimSpace(string(text)) != n.token {
@@ -64,7 +67,7 @@ func TestTokenFileInTheDataFolderSurvivesAStop(t *testing.T) {
 		if text, err := os.ReadFile(filepath.Join(data, "api.addr")); strings.TrimSpace(string(text)) != "http://"+listener.Addr().String() {
 			t.Errorf("health finds the API at %q, want %v (%v)", text, listener.Addr(), err)
 		}
-		withdraw()
+		n.close()
 		return n.token
 	}
 	own := filepath.Join(link, "admin.token")
@@ -78,6 +81,37 @@ func TestTokenFileInTheDataFolderSurvivesAStop(t *testing.T) {
 	life(filepath.Join(dir, "elsewhere"))
 	if left, err := os.ReadDir(data); len(left) != 0 {
 		t.Errorf("behind a token from elsewhere %v is left (%v)", left, err)
+	}
+}
+
+// TestAddressesAreLeftLast: a node that waits for the others of its database has not said where it is, since nobody would be answered
+// there: it starts, and is alive.
+func TestAddressesAreLeftLast(t *testing.T) {
+	url, dir := postgrestest.URL(t), filepath.Join(t.TempDir(), "data")
+	var look sync.Once
+	// Before it has had a word with its database the start goes as far as it goes.
+	n, _ := startAmong(t, url, func() {
+		look.Do(func() {
+			stacks := make([]byte, 1<<20)
+			for end := time.Now().Add(time.Minute); !bytes.Contains(stacks[:runtime.Stack(stacks, true)], []byte("(*database).await(")); {
+				if time.Now().After(end) {
+					t.Error("the start does not wait for the others")
+					return
+				}
+				time.Sleep(time.Millisecond)
+			}
+			for _, name := range []string{"admin.addr", "api.addr"} {
+				if text, err := os.ReadFile(filepath.Join(dir, name)); err == nil {
+					t.Errorf("%s says %s", name, text)
+				}
+			}
+			if err := typedTo(t.Context(), io.Discard, "health", "--live", "--data-dir", dir); err != nil {
+				t.Errorf("a node that starts: %v", err)
+			}
+		})
+	}, func(cfg *config.Config) { cfg.DataDir = dir })
+	if _, err := admin.Dial(n.cfg.DataDir); err != nil {
+		t.Errorf("once it serves: %v", err)
 	}
 }
 

@@ -84,14 +84,16 @@ func ready(ctx context.Context, said config.Partial, named bool) error {
 	return err
 }
 
-// alive asks the admin listener, and where that is not known or does not answer the API. A refusal is an answer as well: clients may
-// have all the connections that a listener takes.
+// alive asks the admin listener, and where that is not known, or does not answer in half of the time, the API. A refusal is an answer
+// as well: clients may have all the connections that a listener takes.
 func alive(ctx context.Context, said config.Partial, named bool) error {
 	var unheard error
 	if dir := folderOf(said, named); dir != "" {
 		base, err := admin.BaseOf(dir)
 		if err == nil {
-			_, err = asked(ctx, base+"/healthz")
+			half, cancel := context.WithTimeout(ctx, healthTimeout/2)
+			_, err = asked(half, base+"/healthz")
+			cancel()
 		} else if held, _ := store.Held(dir); held && errors.Is(err, fs.ErrNotExist) {
 			return nil // it starts, which may take long, or ends
 		}

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -131,6 +132,35 @@ func TestHealthLiveOfAFolder(t *testing.T) {
 	}
 	if live() == nil {
 		t.Error("the process that had the folder is gone, and the node is alive")
+	}
+}
+
+// TestHealthLiveBehindAHungListener: an admin listener that says nothing leaves the API the time to answer.
+func TestHealthLiveBehindAHungListener(t *testing.T) {
+	t.Parallel()                                  // most of it is waiting
+	hung, err := net.Listen("tcp", "127.0.0.1:0") // and nobody accepts
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer hung.Close()
+	clients := httptest.NewServer(http.NotFoundHandler())
+	defer clients.Close()
+	dir := t.TempDir()
+	lock, err := store.LockFolder(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer lock.Close()
+	if _, err := admin.Announce(dir, hung.Addr().String(), "a-token-of-the-node", ""); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := admin.AnnounceAPI(dir, clients.URL); err != nil {
+		t.Fatal(err)
+	}
+	cmd := Root("test", nil)
+	cmd.SetArgs([]string{"health", "--live", "--data-dir", dir})
+	if err := cmd.Execute(); err != nil {
+		t.Error(err)
 	}
 }
 
