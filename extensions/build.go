@@ -26,6 +26,7 @@ type builder struct {
 	chains   atomic.Pointer[[len(Slots)][]*slot] // of each kind of policy, its places in order
 	trust    atomic.Pointer[trust]               // changed with Host.mu held
 	compiler *guest.Compiler                     // nil: this process compiles; never changes
+	unkept   func(err error)                     // hears why compiled code is not kept; never changes
 
 	// untried takes modules without their first calls, for tests of what serves:
 	// their hand-made guests give nonsense, or nothing but faults.
@@ -80,8 +81,8 @@ func (b *builder) build(ctx context.Context, f file) (*generation, error) {
 	g := &generation{digest: digestOf(f.wasm), manifest: m, shipped: f.shipped, signedBy: signedBy,
 		size: len(f.wasm), throttle: b.slot(slotOf(&m)).throttle}
 	g.refs.Store(1)
-	g.module, err = read.Compile(ctx, guest.Options{CacheDir: b.options.CacheDir, Compiler: b.compiler, Config: f.config,
-		Shipped: f.shipped, Served: f.served, Logger: speaker{b.log, b.now, g.title()}})
+	g.module, err = read.Compile(ctx, guest.Options{CacheDir: b.options.CacheDir, Unkept: b.unkept, Compiler: b.compiler,
+		Config: f.config, Shipped: f.shipped, Served: f.served, Logger: speaker{b.log, b.now, g.title()}})
 	if err != nil {
 		return nil, err
 	}

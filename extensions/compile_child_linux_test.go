@@ -1,6 +1,7 @@
 package extensions
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -53,4 +54,68 @@ func TestCompilerDies(t *testing.T) {
 func isZombie(pid int) bool {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	return err == nil && strings.Contains(string(stat), ") Z ")
+}
+
+// TestCompilesOnABrokenDisk: a disk that is full keeps no code, and what was damaged on one that can only be read does not run.
+func TestCompilesOnABrokenDisk(t *testing.T) {
+	module := newGuest(SlotChat, "1").bytes(t)
+	for _, how := range []struct {
+		name, why string
+		breaks    func(t *testing.T, disk string) error
+	}{
+		{"full", "no space left", func(_ *testing.T, disk string) error { return fill(disk) }},
+		{"read only", "read-only file system", func(t *testing.T, disk string) error {
+			h, _ := openTest(t, Options{CacheDir: disk})
+			if _, err := h.Load(t.Context(), module, nil, nil); err != nil {
+				return err
+			}
+			code, err := filepath.Glob(filepath.Join(disk, "*", "wazero-*", "*"))
+			if err != nil || len(code) != 1 {
+				return fmt.Errorf("%q: %w", code, err)
+			}
+			return errors.Join(os.Truncate(code[0], 100), mount("-o", "remount,ro", disk))
+		}},
+	} {
+		t.Run(how.name, func(t *testing.T) {
+			disk := t.TempDir()
+			if err := mount("-t", "tmpfs", "-o", "size=1m", "tmpfs", disk); err != nil {
+				t.Skipf("no disk without the right to mount one: %v", err)
+			}
+			t.Cleanup(func() {
+				if err := syscall.Unmount(disk, 0); err != nil {
+					t.Error(err)
+				}
+			})
+			h, l := openTest(t, Options{Dir: t.TempDir(), CacheDir: disk})
+			if err := how.breaks(t, disk); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := h.Load(t.Context(), module, nil, nil); err != nil {
+				t.Error(err)
+			}
+			wantUnkept(t, l, how.why)
+		})
+	}
+}
+
+func mount(args ...string) error {
+	if out, err := exec.Command("mount", args...).CombinedOutput(); err != nil {
+		return fmt.Errorf("%w: %s", err, out)
+	}
+	return nil
+}
+
+// fill leaves no byte free on a disk.
+func fill(disk string) error {
+	f, err := os.Create(filepath.Join(disk, "filler"))
+	if err != nil {
+		return err
+	}
+	for err == nil {
+		_, err = f.Write(make([]byte, os.Getpagesize()))
+	}
+	if errors.Is(err, syscall.ENOSPC) {
+		err = nil
+	}
+	return errors.Join(err, f.Close())
 }

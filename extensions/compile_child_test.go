@@ -423,6 +423,43 @@ func TestCompilesItself(t *testing.T) {
 	}
 }
 
+// TestCompilesWithoutACache: a module whose code cannot be kept serves all the same, and why is said once.
+func TestCompilesWithoutACache(t *testing.T) {
+	for _, how := range []struct{ name, as string }{
+		{"a process compiles", "compiles"},
+		{"the node compiles", ""},
+	} {
+		t.Run(how.name, func(t *testing.T) {
+			o := Options{Dir: t.TempDir(), CacheDir: filepath.Join(t.TempDir(), "cache")}
+			if how.as != "" {
+				o.CompileCommand, _ = compilers(t, how.as)
+			}
+			h, l := openTest(t, o)
+			if err := errors.Join(os.Remove(o.CacheDir), os.WriteFile(o.CacheDir, nil, 0o600)); err != nil {
+				t.Fatal(err)
+			}
+			for _, version := range []string{"1", "2"} {
+				if _, err := h.Load(t.Context(), newGuest(SlotChat, version).bytes(t), nil, nil); err != nil {
+					t.Error(err)
+				}
+			}
+			wantUnkept(t, l, "not a directory")
+			if itself := strings.Contains(l.String(), "compiles modules itself"); itself != (how.as != "") {
+				t.Errorf("compiled by the node: %t\n%s", itself, l)
+			}
+		})
+	}
+}
+
+// wantUnkept wants one line of why compiled modules are not kept.
+func wantUnkept(t *testing.T, l *logs, why string) {
+	t.Helper()
+	lines := slices.DeleteFunc(strings.Split(l.String(), "\n"), func(line string) bool { return !strings.Contains(line, "cannot be kept") })
+	if len(lines) != 1 || !strings.Contains(lines[0], why) {
+		t.Errorf("want one line with %q:\n%s", why, l)
+	}
+}
+
 // TestCompilerRefuses: what the engine has against a module is said in the same
 // words, wherever it runs, and the module is not compiled twice.
 func TestCompilerRefuses(t *testing.T) {

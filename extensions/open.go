@@ -40,8 +40,10 @@ func open(o Options, shipped []shippedModule) (*Host, error) {
 	h.folder = folder{o.Dir, h.log}
 	h.closing, h.close = context.WithCancelCause(context.Background())
 	if len(o.CompileCommand) > 0 {
-		h.compiler = &guest.Compiler{Command: o.CompileCommand, Closing: h.closing, Failed: h.compilesItself()}
+		h.compiler = &guest.Compiler{Command: o.CompileCommand, Closing: h.closing,
+			Failed: h.warnsOnce("the node compiles modules itself, which holds up its streams: a process of its own did not")}
 	}
+	h.unkept = h.warnsOnce("compiled modules cannot be kept, so a start compiles them again")
 	h.onFault = h.failed
 	h.trust.Store(&trust{keys: o.TrustedKeys, denied: o.Denied, unsigned: o.AllowUnsigned})
 	for _, dir := range []string{o.Dir, o.CacheDir} {
@@ -113,13 +115,11 @@ func (h *Host) addOff(s shippedModule) {
 	h.modules[s.digest] = m
 }
 
-// compilesItself says once why the host compiles modules itself.
-func (h *Host) compilesItself() func(err error) {
+// warnsOnce makes what tells operators an error, the first one only.
+func (h *Host) warnsOnce(text string) func(err error) {
 	var once sync.Once
 	return func(err error) {
-		once.Do(func() {
-			h.log.Warn("the node compiles modules itself, which holds up its streams: a process of its own did not", "err", err)
-		})
+		once.Do(func() { h.log.Warn(text, "err", err) })
 	}
 }
 

@@ -19,7 +19,7 @@ import (
 // everything back and nothing is shared with other modules.
 type code struct {
 	runtime  wazero.Runtime
-	cache    wazero.CompilationCache // nil without a folder
+	cache    wazero.CompilationCache // nil without a folder that keeps it
 	compiled wazero.CompiledModule
 }
 
@@ -36,49 +36,53 @@ func (c *code) close() {
 
 // compile makes code of a metered module. What the compiler gave before is
 // taken from the folder dir of compiled modules, if it is intact there, which the
-// caller may have seen just now; "" is none.
+// caller may have seen just now; "" is none. unkept says why the code is not in
+// the folder, without which it is as good; err is what the engine has against the module.
 // There is no interruption by context: the engine pays for that on every loop
 // round, and the meter does it better.
-func compile(metered []byte, dir string, intact bool) (*code, error) {
+func compile(metered []byte, dir string, intact bool) (c *code, unkept, err error) {
 	ctx := experimental.WithCompilationWorkers(context.Background(), 1)
 	config := wazero.NewRuntimeConfig().WithCoreFeatures(api.CoreFeaturesV2).WithDebugInfoEnabled(false)
-	c := &code{}
+	c = &code{}
 	var found []string // that the sum vouches for
 	if dir != "" {
 		dir = filepath.Join(dir, cacheKey(metered))
-		if !intact {
-			dropIfCorrupt(dir)
+		if c.cache, unkept = openCache(dir, intact); unkept == nil {
+			config = config.WithCompilationCache(c.cache)
+			found = filesOf(dir)
 		}
-		found = filesOf(dir)
-		if err := os.MkdirAll(dir, 0o700); err != nil {
-			return nil, err
-		}
-		cache, err := wazero.NewCompilationCacheWithDir(dir)
-		if err != nil {
-			return nil, err
-		}
-		c.cache = cache
-		config = config.WithCompilationCache(cache)
 	}
 	c.runtime = wazero.NewRuntimeWithConfig(ctx, config)
-	var err error
-	if c.compiled, err = c.runtime.CompileModule(ctx, metered); err != nil {
-		c.close()
-		return nil, &engineError{err}
+	if c.compiled, err = c.runtime.CompileModule(ctx, metered); err != nil && c.cache != nil {
+		unkept = err // the engine has in memory what it cannot write, and gives it when it is asked again
+		c.compiled, err = c.runtime.CompileModule(ctx, metered)
 	}
-	if dir != "" {
-		if !slices.Equal(found, filesOf(dir)) { // nothing was there, or nothing of this engine
-			writeSum(dir)
+	if err != nil {
+		c.close()
+		return nil, nil, err
+	}
+	if c.cache != nil {
+		if unkept == nil && !slices.Equal(found, filesOf(dir)) { // nothing was there, or nothing of this engine
+			unkept = writeSum(dir)
 		}
 		trimCache(filepath.Dir(dir))
 	}
-	return c, nil
+	return c, unkept, nil
 }
 
-// engineError is what the engine has against a module.
-type engineError struct{ error }
-
-func (e *engineError) Unwrap() error { return e.error }
+// openCache makes a cache of a folder. Files that are not what was written go, and the module is compiled again: the engine checks
+// only part of what it reads back, and runs it.
+func openCache(dir string, intact bool) (wazero.CompilationCache, error) {
+	if !intact && !isIntact(dir) {
+		if err := os.RemoveAll(dir); err != nil {
+			return nil, err
+		}
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
+	return wazero.NewCompilationCacheWithDir(dir)
+}
 
 // cacheKey names the folder of one module's compiled code. The metered bytes
 // tell apart whatever the meter does differently; below the folder the engine
@@ -88,17 +92,8 @@ func cacheKey(metered []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// sumFile holds the hash of all other files of a cache folder. The engine
-// checks only part of what it reads back, and runs it.
+// sumFile holds the hash of all other files of a cache folder.
 const sumFile = "SUM"
-
-// dropIfCorrupt removes a cache folder whose files are not what was written:
-// the module is compiled again.
-func dropIfCorrupt(dir string) {
-	if !isIntact(dir) {
-		_ = os.RemoveAll(dir) // if it stays, compiling reports the folder
-	}
-}
 
 // isIntact says whether a cache folder's files are what was written.
 func isIntact(dir string) bool {
@@ -109,10 +104,12 @@ func isIntact(dir string) bool {
 
 // writeSum makes the folder's files count. Without the whole sum they are dropped
 // next time, so an error, or a crash meanwhile, costs one compilation.
-func writeSum(dir string) {
-	if sum, err := sumOf(dir); err == nil {
-		_ = os.WriteFile(filepath.Join(dir, sumFile), []byte(sum), 0o600)
+func writeSum(dir string) error {
+	sum, err := sumOf(dir)
+	if err != nil {
+		return err
 	}
+	return os.WriteFile(filepath.Join(dir, sumFile), []byte(sum), 0o600)
 }
 
 // filesOf names all files below dir, with their sizes and times.

@@ -109,8 +109,8 @@ func (f *firstBytes) Write(b []byte) (int, error) {
 // CompileModule is what Compiler.Command does: for good, it lowers the priority of
 // this process and ignores what tells it to end, since a service manager may tell all processes of a
 // node that has yet to drain, and who needs it no more kills it. It reads a module that a host has metered, and compiles it
-// into the folder dir. What the engine has against the module goes to answer. No
-// code of the module runs here.
+// into the folder dir. What the engine has against the module goes to answer; the
+// error is why no code is in the folder. No code of the module runs here.
 func CompileModule(metered io.Reader, dir string, answer io.Writer) error {
 	lowerPriority()
 	signal.Ignore(os.Interrupt, syscall.SIGTERM)
@@ -125,14 +125,11 @@ func compileInto(metered io.Reader, dir string, answer io.Writer) error {
 	if err != nil {
 		return fmt.Errorf("read the module: %w", err)
 	}
-	c, err := compile(module, dir, false)
-	if refused, ok := errors.AsType[*engineError](err); ok {
-		_, err = io.WriteString(answer, refused.Error())
-		return err
-	}
+	c, unkept, err := compile(module, dir, false)
 	if err != nil {
+		_, err = io.WriteString(answer, err.Error())
 		return err
 	}
 	c.close()
-	return nil
+	return unkept
 }

@@ -12,7 +12,7 @@ import (
 func TestEngineRefuses(t *testing.T) {
 	bad := &wasmtest.Module{}
 	bad.Func("", nil, []byte{wasmtest.I32}, nil, wasmtest.Asm()) // gives no number
-	_, here := compile(bad.Bytes(), "", false)
+	_, _, here := compile(bad.Bytes(), "", false)
 	var there strings.Builder
 	if err := compileInto(strings.NewReader(string(bad.Bytes())), t.TempDir(), &there); err != nil || here == nil ||
 		there.String() != here.Error() {

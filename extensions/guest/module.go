@@ -19,6 +19,9 @@ import (
 type Options struct {
 	// CacheDir holds what was compiled before; "" is nowhere.
 	CacheDir string
+	// Unkept hears why CacheDir does not keep what was compiled, which serves all
+	// the same. It is there if CacheDir is.
+	Unkept func(err error)
 	// Compiler comes first for what was not, if there is a CacheDir. nil: this
 	// process compiles.
 	Compiler *Compiler
@@ -96,9 +99,12 @@ func translate(ctx context.Context, wasm []byte, o Options) (*code, error) {
 			return nil, err
 		}
 	}
-	c, err := compile(metered, o.CacheDir, intact)
+	c, unkept, err := compile(metered, o.CacheDir, intact)
 	if err != nil {
 		return nil, refusedByEngine(err)
+	}
+	if unkept != nil {
+		o.Unkept(unkept)
 	}
 	if err := ctx.Err(); err != nil {
 		c.close()
