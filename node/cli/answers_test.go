@@ -2,6 +2,7 @@ package cli
 
 import (
 	"encoding/json"
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -215,7 +216,10 @@ func TestBackupWithoutModules(t *testing.T) {
 		make func() error
 		want string // of the error
 	}{
-		{"a folder without modules", func() error { return os.MkdirAll(filepath.Join(modules, "cache"), 0o700) }, ""},
+		{"a folder that cannot be read", func() error { return os.WriteFile(modules, nil, 0o600) }, "not a directory"},
+		{"a folder without modules", func() error {
+			return errors.Join(os.Remove(modules), os.MkdirAll(filepath.Join(modules, "cache"), 0o700))
+		}, ""},
 		{"modules that are not copied", func() error { return os.WriteFile(filepath.Join(modules, "state.json"), nil, 0o600) },
 			"Copy " + modules + " to " + file + ".modules"},
 		{"modules that are copied", func() error { return os.Mkdir(file+".modules", 0o700) }, ""},
@@ -226,6 +230,9 @@ func TestBackupWithoutModules(t *testing.T) {
 		out, err := typed("backup", file, "--data-dir", dir)
 		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %q, %v", c.what, out, err)
+		}
+		if err != nil && strings.Contains(err.Error(), "earlier version") != strings.Contains(c.want, "Copy") {
+			t.Errorf("%s: %v", c.what, err)
 		}
 		if err := os.Remove(file); err != nil {
 			t.Fatal(err)

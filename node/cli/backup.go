@@ -76,11 +76,14 @@ func wantModules(path, dir string) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	if err == nil && !slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return e.Type().IsRegular() }) {
+	if err != nil {
+		return fmt.Errorf("the node has written %s, and whether modules belong to it is not known: %w", path, err)
+	}
+	if !slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return e.Type().IsRegular() }) {
 		return nil
 	}
-	return errors.Join(err, fmt.Errorf("the node has written %s without the modules: it is of an earlier version than this command. "+
-		"Copy %s to %s, where restore finds them, or make another backup when the node has been started again", path, modules, beside))
+	return fmt.Errorf("the node has written %s without the modules: it is of an earlier version than this command. "+
+		"Copy %s to %s, where restore finds them, or make another backup when the node has been started again", path, modules, beside)
 }
 
 func restoreCommand() *cobra.Command {

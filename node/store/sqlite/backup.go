@@ -42,18 +42,28 @@ func (s *Store) Backup(path string) (missing []string, err error) {
 
 // wantNew refuses the path of a backup that is there, or a part of it.
 func wantNew(path string) error {
-	there := func(path string) bool {
-		_, err := os.Lstat(path)
-		return !errors.Is(err, fs.ErrNotExist)
+	beside, part := path+modulesSuffix, false
+	whole, err := isThere(path)
+	if err == nil {
+		part, err = isThere(beside)
 	}
-	switch beside := path + modulesSuffix; {
-	case there(path):
+	switch {
+	case whole:
 		return fmt.Errorf("%w: the backup %s exists already", store.ErrInvalid, path)
-	case there(beside):
+	case part:
 		return fmt.Errorf("%w: %s exists already, without %s, as a backup that was killed leaves it: remove it, or choose another name",
 			store.ErrInvalid, beside, path)
 	}
-	return nil
+	return err
+}
+
+// isThere says whether a path has a file. Where nobody can tell the error says why.
+func isThere(path string) (bool, error) {
+	_, err := os.Lstat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	return err == nil, err
 }
 
 // publish gives the parts of a backup their names, durably: the modules, if there are any, and then the database.
@@ -210,7 +220,10 @@ func restoreBy(apart, backup, dir string) (r Restored, err error) {
 func wantNothing(dir string, suffixes ...string) error {
 	for _, suffix := range suffixes {
 		path := filepath.Join(dir, DatabaseName+suffix)
-		if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
+		switch there, err := isThere(path); {
+		case err != nil:
+			return err
+		case there:
 			return fmt.Errorf("%w: %s exists, and it is not what this backup gives: move %s* away first", store.ErrInvalid, path,
 				DatabaseName)
 		}

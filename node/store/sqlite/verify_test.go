@@ -80,6 +80,9 @@ func TestBackupAndRestore(t *testing.T) {
 	if _, err := s.Backup(file); !errors.Is(err, store.ErrInvalid) {
 		t.Errorf("over an existing file: %v", err)
 	}
+	if _, err := s.Backup(filepath.Join(file, "b.db")); err == nil || errors.Is(err, store.ErrInvalid) {
+		t.Errorf("where nobody can look: %v, want the system's reason", err)
+	}
 	// What comes after the backup is not in it.
 	if _, err := s.TopUp(a.ID, 5, "", ""); err != nil {
 		t.Fatal(err)
