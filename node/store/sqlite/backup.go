@@ -11,6 +11,8 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/ncruces/go-sqlite3"
+
 	"corenode/node/store"
 )
 
@@ -121,7 +123,7 @@ func (s *Store) copyInto(file *os.File) error {
 		if err := c.wantRoom(file, filepath.Join(s.dir, ModulesDir)); err != nil {
 			return err
 		}
-		return c.exec(`VACUUM INTO ?`, file.Name())
+		return withRoom(c.exec(`VACUUM INTO ?`, file.Name()), file.Name())
 	})
 }
 
@@ -130,6 +132,22 @@ const spareBytes = 256 << 20
 
 // freeBytes is what the file's disk has left. Tests put another disk in its place.
 var freeBytes = store.FreeBytes
+
+// withRoom adds to an error of the disk what is free where a file is: of one that is full SQLite says no more than that it fails.
+func withRoom(err error, path string) error {
+	if !errors.Is(err, sqlite3.IOERR) {
+		return err
+	}
+	file, openErr := os.Open(path)
+	if openErr != nil {
+		return err
+	}
+	defer file.Close()
+	if free, known := freeBytes(file); known {
+		return fmt.Errorf("%w: its disk has %d bytes free", err, free)
+	}
+	return err
+}
 
 // wantRoom refuses to copy the database into a file, and a folder of modules beside it, whose disk would then be as good as full.
 func (c *conn) wantRoom(file *os.File, modules string) error {

@@ -44,6 +44,7 @@ type conn struct {
 	mu    sync.Mutex
 	db    *sqlite3.Conn         // Guarded by mu.
 	stmts map[string]*statement // Guarded by mu. Bounded: one per SQL text in this package. nil = closed.
+	path  string                // of the database
 	done  func()                // forgets where its temporary files are
 }
 
@@ -69,7 +70,7 @@ func dialWriter(path string) (*conn, error) {
 
 func dialWith(ctx context.Context, path, pragmas string, spare int64) (*conn, error) {
 	uri, done := openBeside(path, spare)
-	c := &conn{stmts: map[string]*statement{}, done: done}
+	c := &conn{stmts: map[string]*statement{}, path: path, done: done}
 	err := opening(func() (err error) {
 		c.db, err = sqlite3.OpenContext(ctx, uri+"&mode=rw")
 		return err
@@ -80,7 +81,7 @@ func dialWith(ctx context.Context, path, pragmas string, spare int64) (*conn, er
 	}
 	err = opening(func() error { return errors.Join(c.db.BusyTimeout(busyTimeout), c.db.Exec(pragmas)) })
 	if err != nil {
-		return nil, errors.Join(err, opening(c.close))
+		return nil, errors.Join(withRoom(err, path), opening(c.close))
 	}
 	return c, nil
 }
@@ -125,6 +126,7 @@ func (c *conn) within(begin string, do func() error) (err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	defer outOfMemory(&err)
+	defer func() { err = withRoom(err, c.path) }()
 	if err := c.exec(begin); err != nil {
 		return err
 	}

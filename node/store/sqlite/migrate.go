@@ -38,7 +38,11 @@ const indexes = `CREATE INDEX IF NOT EXISTS open_holds_account ON open_holds (ac
 // migrate runs the scripts that the database lacks, each in one transaction
 // with its version number, so that an interrupted one leaves the old schema.
 func (c *conn) migrate(scripts []string) error {
-	version, err := c.number(`PRAGMA user_version`)
+	var version int64
+	err := c.view(func() (err error) {
+		version, err = c.number(`PRAGMA user_version`)
+		return err
+	})
 	if err != nil {
 		return err
 	}

@@ -69,7 +69,7 @@ func (s *Store) connect(path string) (err error) {
 		return err
 	}
 	if err := s.write.db.Exec(indexes + servingPragmas); err != nil {
-		return err
+		return withRoom(err, path)
 	}
 	_ = s.write.cutWAL() // the readers may have no memory for what a kill left; without it they say so themselves
 	if s.read, err = dial(path, readerPragmas); err != nil {
