@@ -171,8 +171,10 @@ var samples = []struct {
 		`tool search "{\"n\":-7,\"x\":1.50,\"deep\":true,\"tags\":[1,\"a b\"],\"opts\":{\"a\":{}},\"maybe\":null,\"q\":\"3\"}"` + "\ntool_use \"\" done=false"},
 	{"unions", withTools, false, xml("search", "maybe", "4", "either", "[1]", "color", "3", "mixed", "12", "shape", "{}", "loop", "1", "other", "5"),
 		`tool search "{\"maybe\":4,\"either\":[1],\"color\":3,\"mixed\":12,\"shape\":{},\"loop\":\"1\",\"other\":\"5\"}"` + "\ntool_use \"\" done=false"},
-	{"mistyped", withTools, false, xml("search", "n", "three", "x", "inf", "deep", "yes", "tags", "{}", "opts", "{'a': 1}", "color", "red"),
-		`tool search "{\"n\":\"three\",\"x\":\"inf\",\"deep\":\"yes\",\"tags\":\"{}\",\"opts\":\"{'a': 1}\",\"color\":\"red\"}"` + "\ntool_use \"\" done=false"},
+	{"mistyped", withTools, false, xml("search", "n", "three", "x", "inf", "deep", "yes", "tags", "{}", "opts", "{'a': 1}",
+		"color", "red", "maybe", "1_000", "mixed", "0x1p4"),
+		`tool search "{\"n\":\"three\",\"x\":\"inf\",\"deep\":\"yes\",\"tags\":\"{}\",\"opts\":\"{'a': 1}\",\"color\":\"red\",` +
+			`\"maybe\":\"1_000\",\"mixed\":\"0x1p4\"}"` + "\ntool_use \"\" done=false"},
 	{"numbers", withTools, false, xml("search", "n", "42.0", "x", "+1e2", "maybe", "123456789012345678901"),
 		`tool search "{\"n\":42,\"x\":100,\"maybe\":123456789012345678901}"` + "\ntool_use \"\" done=false"},
 	{"one line break off", withTools, false, xml("search", "q", "\n a \n"), `tool search "{\"q\":\"\\n a \\n\"}"` + "\ntool_use \"\" done=false"},

@@ -194,7 +194,7 @@ func (s *schema) resolve(ref string) any {
 // readNumber reads a number and returns it as JSON. Whole takes only whole
 // ones, also if they are written with a fraction of zero.
 func readNumber(text string, whole bool) (string, bool) {
-	if len(text) > numberMax || strings.ContainsAny(text, "xXpP_") {
+	if len(text) > numberMax || strings.ContainsAny(text, "xX_") {
 		return "", false
 	}
 	if n, ok := new(big.Int).SetString(text, 10); ok {
