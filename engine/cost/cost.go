@@ -71,7 +71,7 @@ func (m *Model) Trusted() int { return max(trustedMin, 4*m.rowsMax) }
 
 // Predict is how long the next step takes, 0 before anything was measured.
 func (m *Model) Predict(l Load) time.Duration {
-	if l.Rows == 0 || !m.Known() {
+	if l.Rows == 0 {
 		return 0
 	}
 	x := featuresOf(l)
@@ -81,7 +81,7 @@ func (m *Model) Predict(l Load) time.Duration {
 // PredictLong is how long such a step takes on average over seconds, where Predict is about the
 // very next one.
 func (m *Model) PredictLong(l Load) time.Duration {
-	if l.Rows == 0 || !m.Known() {
+	if l.Rows == 0 {
 		return 0
 	}
 	x, pace := featuresOf(l), m.pace
@@ -128,7 +128,6 @@ func (m *Model) Observe(l Load, took time.Duration) {
 func (m *Model) keepPace(ratio float64) {
 	m.ratios[m.steps%ratiosMax] = ratio
 	m.steps++
-	m.pace = 1
 	if n := min(m.steps, ratiosMax); n > ratiosMax/2 {
 		sorted := m.ratios
 		slices.Sort(sorted[:n])

@@ -138,7 +138,7 @@ func (p *Pool) DropSnapshot(t *Table, n int) {
 		return
 	}
 	id := t.Pages[at]
-	if n := &p.pages[id]; n.snapshot != none && n.refs == 1 && n.children <= 1 && p.unguarded.has(id) {
+	if n := &p.pages[id]; n.refs == 1 && n.children <= 1 && p.unguarded.has(id) {
 		p.forget(id)
 	}
 }

@@ -145,7 +145,7 @@ func (s *Scheduler) makeRoom(q *Sequence, entitled bool, now time.Time) bool {
 		for !s.hasPlace(q) && len(s.running) < s.config.SequencesMax && s.dropHit(q) {
 			// Who waits gives up a hit before who runs loses its pages.
 		}
-		if s.hasPlace(q) && (instead || s.affordable(q)) {
+		if instead && s.hasPlace(q) {
 			return true
 		}
 		victim := s.victim(2)

@@ -79,18 +79,13 @@ func (s *Scheduler) draftSeconds(decodes cost.Load) (alone float64, with func(ad
 func (s *Scheduler) AssumeSteps(seconds func(rows int) float64) { s.assumed = seconds }
 
 // draftMax is how many of n drafted tokens a sequence could compute. A draft ends at the token
-// limit, at the place of a snapshot, which only the end of a step can take, and where pages
-// end.
+// limit, at the place of the snapshot that decoding moves along, which only the end of a step
+// can take, and where pages end.
 func (s *Scheduler) draftMax(q *Sequence, n int) int {
 	size := s.pool.Config().PageTokens
 	end := min(len(q.Tokens)+n, q.Prompt+q.Max-1, (len(q.table.Pages)+s.pool.PagesFree())*size)
-	if s.hybrid {
-		if cut := q.nextCut(q.computed); cut > 0 {
-			end = min(end, cut)
-		}
-		if every := s.config.DecodeSnapshotTokens; every > 0 {
-			end = min(end, (q.computed/every+1)*every)
-		}
+	if every := s.config.DecodeSnapshotTokens; s.hybrid && every > 0 {
+		end = min(end, (q.computed/every+1)*every)
 	}
 	return end - len(q.Tokens)
 }

@@ -242,7 +242,6 @@ func (s *Scheduler) Add(q *Sequence, now time.Time) (cached int, err error) {
 	expected, refused := s.late(q)
 	if refused != nil {
 		s.pool.Close(&q.table)
-		q.fresh, q.Prompt, q.Cached = false, 0, 0
 		s.count.RefusedWait++
 		return 0, refused
 	}

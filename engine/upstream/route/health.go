@@ -70,8 +70,8 @@ func (s *Set) Probed(id string, ok bool, reason string, now time.Time) (changed 
 	return false
 }
 
-// spares says whether one more replica may be taken out: it is not the last one up, and
-// with it no more than half are out.
+// spares says whether one more replica may be taken out: with it no more than half are out, so
+// another one is up.
 func (s *Set) spares(now time.Time) bool {
 	out, all := 0, 0
 	for _, r := range s.replicas {
@@ -82,7 +82,7 @@ func (s *Set) spares(now time.Time) bool {
 			out++
 		}
 	}
-	return all-out > 1 && 2*(out+1) <= all
+	return 2*(out+1) <= all
 }
 
 // Succeeded tells that a replica answered a request.

@@ -72,7 +72,7 @@ type splicer struct {
 	end   int    // offset of the brace that closes the body
 	empty bool
 
-	values map[string]span // of the members that were walked, by their names
+	values map[string]span // of the members but a list of messages, by their names
 	gone   []string        // members that are left out
 
 	tools   []span            // as they are listed
@@ -309,10 +309,8 @@ func (w *splicer) value() (from, to int, err error) {
 }
 
 func (w *splicer) member(name string) error {
-	_, again := w.values[name] // which no parsed body has
 	switch {
-	case name == "messages" && w.dec.PeekKind() == '[' && !again:
-		w.values[name] = span{}
+	case name == "messages" && w.dec.PeekKind() == '[':
 		return w.each(w.message)
 	case name == "tools" && w.dec.PeekKind() == '[':
 		return w.list()
