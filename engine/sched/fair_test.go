@@ -117,6 +117,29 @@ func TestSharedPagesFreeNothing(t *testing.T) {
 	b.until(400, ended(q))
 }
 
+// TestNobodyYieldsInVain: an account that is entitled to a place, and that only the steps' time keeps from one, takes no hit
+// and no slot where nobody runs two, or where it would not fit beside the first sequence of each account.
+func TestNobodyYieldsInVain(t *testing.T) {
+	for _, c := range []struct{ second, prompt int }{{0, 430}, {200, 600}} {
+		b := newBench(t, 160, 0, func(c *Config) { c.GapMax = time.Nanosecond }) // one stream is all that steps have time for
+		begin := b.cached("waits", 161)
+		b.until(9, started(b.add("stream", 5, 1000)))
+		b.add("reads", 2000, 1)
+		if c.second > 0 {
+			b.add("stream", c.second, 1)
+		}
+		b.step()
+		b.add("entitled", c.prompt, 2)
+		b.again("waits", 0, begin, 161, 1)
+		for range 10 {
+			b.step()
+		}
+		if st := b.s.Stats(); st.HitsDropped != 0 || st.PreemptedFair != 0 || st.Waiting != 2 || b.s.hits.len != 1 {
+			t.Errorf("%+v: %+v", c, st)
+		}
+	}
+}
+
 // TestNextEntitled: while readers are behind and nothing runs, the moment is named at
 // which an account gets a place of theirs: after FairWait when it was served least,
 // after ten times that when others that have places were served no more.

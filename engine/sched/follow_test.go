@@ -57,6 +57,9 @@ func TestPlanFollowing(t *testing.T) {
 	if q.Computed() != 33 || len(q.Tokens) != 33 {
 		t.Errorf("%d of %d tokens are computed", q.Computed(), len(q.Tokens))
 	}
+	if n := q.account.counter; n != 29*prefillCost+4*decodeCost {
+		t.Errorf("its account is charged %d for 29 rows of the prompt and four behind it", n)
+	}
 }
 
 // TestNothingFollows what the next plan has to know more about.

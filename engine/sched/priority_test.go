@@ -57,6 +57,20 @@ func TestPriorityGoesFirst(t *testing.T) {
 	}
 }
 
+// TestCountersDoNotFall: an account that comes new has the most service with which one began before, also where one with less
+// began later for its priority.
+func TestCountersDoNotFall(t *testing.T) {
+	b := newBench(t, 400, 0, oneSlot)
+	b.addAt("a", 1, 1000, 1)
+	b.step()
+	last := b.addAt("b", 0, 20, 1)
+	b.addAt("a", 1, 20, 1)
+	b.until(20, ended(last))
+	if n := b.add("new", 20, 1).account.counter; n != 1000 {
+		t.Errorf("it begins with a service of %d, want the 1000 of the first prompt", n)
+	}
+}
+
 // TestPriorityDoesNotStarve: a stream of higher priority keeps a lower one
 // waiting for as long as the levels between them are worth, and no longer.
 func TestPriorityDoesNotStarve(t *testing.T) {
