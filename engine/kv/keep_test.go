@@ -47,6 +47,38 @@ func TestKeptPagesComeBack(t *testing.T) {
 	}
 }
 
+// TestPinsAreKept: with bytes for no more, what pins protect is kept and comes back, each snapshot once, those on the host, too.
+func TestPinsAreKept(t *testing.T) {
+	for _, c := range []Config{{}, {States: 4, SnapshotsMax: 2, HostStates: 6, StateBytes: 20}} {
+		c.Pages, c.PageTokens, c.PageBytes = 64, 16, 8
+		p, m := newPool(t, c), make(memory, c.States+c.HostStates)
+		prompt := func(n int32) []int32 { return append(tokens(16, 0), tokens(20, 1000*n)...) } // they share the first page
+		for n := range int32(4) {
+			tab, toks := new(Table), prompt(n)
+			if p.Hybrid() {
+				m.begin(t, p, tab, toks)
+				m.snapshot(t, p, tab, toks, 16)
+				m.snapshot(t, p, tab, toks, 32)
+			} else {
+				tab, _ = fill(t, p, "a", toks)
+			}
+			if n < 3 {
+				p.Pin(tab, []int{16}, 1<<40)
+			}
+			p.Close(tab)
+		}
+		list := p.Keep(4*c.PageBytes + 4*c.StateBytes)
+		q := newPool(t, c)
+		refill(t, q, list, len(list))
+		for n := range int32(3) {
+			var tab Table
+			if cached, _ := q.Open(&tab, "a", prompt(n)); cached != 32 {
+				t.Errorf("%d states: %d tokens of path %d are cached: %s", c.States, cached, n, show(list))
+			}
+		}
+	}
+}
+
 // TestNothingUnpaidIsKept: what a sequence has computed that nobody paid for yet is not there after a restart.
 func TestNothingUnpaidIsKept(t *testing.T) {
 	for _, states := range []int{0, 4} {

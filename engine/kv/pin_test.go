@@ -161,3 +161,24 @@ func TestSnapshotBreaksThePinUsedLongestAgo(t *testing.T) {
 	}
 	check(t, p)
 }
+
+// TestPinsThatFreeNothingStay: where a table waits for what the oldest pin protects, a younger one ends for a snapshot.
+func TestPinsThatFreeNothingStay(t *testing.T) {
+	p := newPool(t, Config{Pages: 64, States: 8, SnapshotsMax: 4})
+	pin := func(first int32) Handle {
+		tab, _ := fill(t, p, "x", tokens(20, first), 16)
+		defer p.Close(tab)
+		return p.Pin(tab, nil, 1<<40)
+	}
+	older, younger := pin(0), pin(1000)
+	var waits [3]Table
+	for i, first := range []int32{0, 2000, 3000} {
+		tab, _ := fill(t, p, "x", tokens(20, first), 16)
+		p.Close(tab)
+		p.Open(&waits[i], "x", tokens(20, first))
+	}
+	fill(t, p, "x", tokens(20, 4000), 16)
+	if s := p.Stats(); !p.Pinned(older) || p.Pinned(younger) || s.PinsBroken != 1 || s.SnapshotsSkipped != 0 {
+		t.Errorf("the older one stands: %v, the younger one: %v; %+v", p.Pinned(older), p.Pinned(younger), s)
+	}
+}

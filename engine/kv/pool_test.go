@@ -520,3 +520,28 @@ func BenchmarkOpenHit(b *testing.B) {
 		p.Close(tab)
 	}
 }
+
+// TestDropSnapshot: a table forgets a snapshot on its path where nobody else could be after it.
+func TestDropSnapshot(t *testing.T) {
+	for name, c := range map[string]struct {
+		others func(p *Pool)
+		stays  bool
+	}{
+		"alone":                     {func(*Pool) {}, false},
+		"another table on the page": {func(p *Pool) { fill(t, p, "x", append(tokens(16, 0), 9)) }, true},
+		"another path behind it": {func(p *Pool) {
+			tab, _ := fill(t, p, "x", append(tokens(16, 0), tokens(20, 1000)...), 32)
+			p.Close(tab)
+		}, true},
+	} {
+		p := newPool(t, Config{Pages: 16, States: 8, SnapshotsMax: 4})
+		tab, _ := fill(t, p, "x", tokens(40, 0), 16, 32)
+		c.others(p)
+		before := p.Stats().Snapshots
+		p.DropSnapshot(tab, 16)
+		check(t, p)
+		if stays := p.Stats().Snapshots == before; stays != c.stays {
+			t.Errorf("%s: it stays: %v", name, stays)
+		}
+	}
+}
