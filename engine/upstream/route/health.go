@@ -106,7 +106,7 @@ func (s *Set) Failed(id, reason string, now time.Time) (ejected bool) {
 	}
 	h.failures = 0
 	h.ejections++
-	d := min(ejectMax, ejectFirst*time.Duration(h.ejections))
+	d := ejectFirst * time.Duration(h.ejections)
 	d += time.Duration(s.random.Int64N(int64(d)/4 + 1)) // so that nodes do not come back together
 	h.ejectedTo = now.Add(min(ejectMax, d))
 	r.upSince = h.ejectedTo

@@ -1,6 +1,8 @@
 package route
 
 import (
+	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 )
@@ -115,6 +117,49 @@ func TestEjectionGrows(t *testing.T) {
 	s.Succeeded("a")
 	if fail(s, "a", 5, now); s.States(now)[0].EjectedFor > ejectFirst*5/4 {
 		t.Errorf("after a success for %v", s.States(now)[0].EjectedFor)
+	}
+}
+
+// TestFailuresOfOneMoment eject a replica once, on each node for a time of its own.
+func TestFailuresOfOneMoment(t *testing.T) {
+	var all []time.Duration
+	for seed := range uint64(100) {
+		s := setOf(4)
+		s.random = rand.New(rand.NewPCG(seed, seed))
+		fail(s, "a", 12*failuresOut, base)
+		if n := s.get("a").health.ejections; n != 1 {
+			t.Fatalf("ejected %d times", n)
+		}
+		all = append(all, s.States(base)[0].EjectedFor)
+	}
+	if spread := slices.Max(all) - slices.Min(all); spread < ejectFirst/8 {
+		t.Errorf("it comes back to all within %v", spread)
+	}
+}
+
+// TestOutIsNotChosen: a replica that is out is not chosen, however much there is on the other, until it is back.
+func TestOutIsNotChosen(t *testing.T) {
+	for name, c := range map[string]struct {
+		out  func(s *Set)
+		back func(s *Set) time.Time
+	}{
+		"ejected": {func(s *Set) { fail(s, "a", failuresOut, base) }, func(s *Set) time.Time { return s.get("a").health.ejectedTo }},
+		"probed": {func(s *Set) { probe(s, "a", "---", base) }, func(s *Set) time.Time {
+			probe(s, "a", "++", base)
+			return base
+		}},
+	} {
+		s := setOf(2)
+		c.out(s)
+		for n := range uint64(50) {
+			if id := choose(t, s, base, Key{Conversation: n}).ID; id != "b" {
+				t.Fatalf("%s: %s is chosen", name, id)
+			}
+		}
+		if _, why := s.Choose(base, Key{}, []string{"b"}); why != NoneUp {
+			t.Errorf("%s: to one that has tried the other it says %d", name, why)
+		}
+		choose(t, s, c.back(s), Key{}, "b")
 	}
 }
 
