@@ -198,10 +198,11 @@ func TestRetryThatNobodyTakes(t *testing.T) {
 	}
 }
 
-// TestLeavingTheLine: a request that is cancelled as it gets its place leaves it to others.
+// TestLeavingTheLine: a request that is cancelled as it gets its place, before or after, leaves it to others.
 func TestLeavingTheLine(t *testing.T) {
 	m := open(t, wire.VLLM, func(o *Options) { o.ConnectionsMax = 1 }, start(t, wire.VLLM, plainAnswer))
-	for range 100 {
+	left := 0
+	for round := range 100 {
 		first := m.choose(wish{})
 		if first.why != route.Chosen {
 			t.Fatalf("the place is not free: %d", first.why)
@@ -211,16 +212,29 @@ func TestLeavingTheLine(t *testing.T) {
 		ended := make(chan struct{})
 		go func() {
 			defer close(ended)
-			if p, err := r.choose(route.Key{}, nil, nil); err == nil {
-				m.giveBack(p)
+			p, err := r.choose(route.Key{}, nil, nil)
+			if err != nil {
+				left++
+				return
 			}
+			m.giveBack(p)
 		}()
 		waitFor(t, "the request to wait", func() bool { return m.Waiting() == 1 })
-		go r.cancel()
-		m.giveBack(first.place)
-		<-ended
-		if n := m.Waiting(); n != 0 || len(m.line.places) != 0 {
-			t.Fatalf("%d wait, and accounts have places: %v", n, m.line.places)
+		m.mu.Lock() // so that it cannot leave the line in between
+		if round%2 == 0 {
+			r.cancel()
 		}
+		m.line.gave(first.account, time.Now())
+		m.set.Release(first.base)
+		m.serveWaiting()
+		r.cancel()
+		m.mu.Unlock()
+		<-ended
+		if n := m.Waiting(); n != 0 || m.Replicas()[0].InFlight != 0 || len(m.line.places) != 0 {
+			t.Fatalf("%d wait, %d are counted, and accounts have places: %v", n, m.Replicas()[0].InFlight, m.line.places)
+		}
+	}
+	if left == 0 {
+		t.Error("none was cancelled before it read what it was told: the test sees nothing")
 	}
 }

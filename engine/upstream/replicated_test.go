@@ -11,6 +11,7 @@ import (
 	"corenode/bench/fake"
 	"corenode/engine"
 	"corenode/engine/messages"
+	"corenode/engine/upstream/route"
 	"corenode/engine/upstream/wire"
 	"corenode/wasm/abi"
 )
@@ -354,6 +355,21 @@ func TestOwnEngineStays(t *testing.T) {
 	}
 	if err := m.Add("http://own"); err != nil || m.Replicas()[0].Draining {
 		t.Errorf("%v, %+v", err, m.Replicas())
+	}
+}
+
+// TestOwnEngineBeginsAnew: what an engine had that is gone is neither counted nor thought to lie in the next one.
+func TestOwnEngineBeginsAnew(t *testing.T) {
+	m := replicated(t)
+	for range 3 {
+		m.choose(wish{key: route.Key{Prefixes: []uint64{1, 2}}})
+	}
+	if own := m.Replicas()[0]; own.InFlight != 3 || own.Prefixes != 2 {
+		t.Fatalf("%+v: the test sees nothing", own)
+	}
+	m.NewReplicatedStepper(func() {}, &ownEngine{})
+	if own := m.Replicas()[0]; own.InFlight != 0 || own.Prefixes != 0 {
+		t.Errorf("%+v", own)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -496,6 +497,22 @@ func TestQueue(t *testing.T) {
 	if second.result.Err != nil {
 		t.Errorf("ended with %v", second.result.Err)
 	}
+}
+
+// TestStreamIsTakenEarly: a stream is taken although its server does not send a head for long.
+func TestStreamIsTakenEarly(t *testing.T) {
+	gate := make(chan struct{})
+	answer := sync.OnceFunc(func() { close(gate) })
+	s := start(t, wire.VLLM, func(int, []byte) fake.Script {
+		<-gate
+		return fake.Script{Text: []string{"x"}}
+	})
+	l := newLoop(t, open(t, wire.VLLM, nil, s))
+	defer answer()
+	_, got, over := l.job("a", hello(true))
+	l.until(func() bool { return got.taken })
+	answer()
+	l.until(func() bool { return *over })
 }
 
 // TestAbort ends what runs, with the error that is given.
