@@ -165,8 +165,8 @@ func (l *Log) replayBatch(batch []account.Entry) (taken int, err error) {
 
 // appendSpilled is putWithTimeout of rows that the journal gives next.
 func (l *Log) appendSpilled(rows []account.Entry) error {
-	_, asked, err := l.putWithTimeout(limit.Batch{Rows: rows})
-	if asked && l.stuck != nil {
+	_, _, err := l.putWithTimeout(limit.Batch{Rows: rows})
+	if l.stuck != nil { // it was asked: the first batch is given when nothing is on its way, and none after one that takes too long
 		l.stuck.rows = len(rows)
 	}
 	return err

@@ -184,7 +184,7 @@ type held struct {
 
 // empty says whether a request has nothing any more.
 func (h held) empty() bool {
-	return !h.permit && h.hold == 0 && h.short == 0 && len(h.counters) == 0 && h.key.hold == 0 && h.key.short == 0
+	return !h.permit && h.hold == 0 && h.short == 0 && len(h.counters) == 0
 }
 
 // orphan is what an open hold has that no live request owns.

@@ -234,7 +234,7 @@ const attemptsMax = 3
 // load failed knows nothing, but its cell may: the bucket that an earlier
 // incarnation left, which is forgiven when the cell goes.
 func (l *limiter) idle(now time.Time) bool {
-	if l.loading || len(l.pending) > 0 || len(l.early) > 0 {
+	if l.loading || len(l.early) > 0 {
 		return false
 	}
 	if l.state == nil {
@@ -387,21 +387,18 @@ func (l *limiter) onLoaded(c *system.Context, r limit.Loaded, err error) {
 	l.pending = nil
 }
 
-// adopt makes or updates the state. Settlements that arrived during the load are
+// adopt makes the state anew; the buckets are as they were published. Settlements that arrived during the load are
 // applied again: those that the answer knows are recognized by their commit.
 func (l *limiter) adopt(r limit.Loaded, now time.Time) {
-	if l.state == nil {
-		b := limit.NewBucket(r.Account.TokensPerMinute, now)
-		if s := l.cell.counters.Load(); s != nil {
-			b = s.Bucket(r.Account, now)
-		}
-		l.state = limit.New(r.Account, b)
-		l.cell.buckets.Range(func(id, b any) bool {
-			l.state.SetKeyBucket(id.(string), b.(limit.Bucket))
-			return true
-		})
+	b := limit.NewBucket(r.Account.TokensPerMinute, now)
+	if s := l.cell.counters.Load(); s != nil {
+		b = s.Bucket(r.Account, now)
 	}
-	l.state.Change(r.Account, now)
+	l.state = limit.New(r.Account, b)
+	l.cell.buckets.Range(func(id, b any) bool {
+		l.state.SetKeyBucket(id.(string), b.(limit.Bucket))
+		return true
+	})
 	l.state.Load(r, l.deps.Live(l.id))
 	l.state.BeginMonth(now)
 	for _, s := range l.recent {

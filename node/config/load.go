@@ -262,8 +262,8 @@ func (d *decoder) flags(c *Config, flags map[string]string) {
 // models overlays --model ID=PATH.
 func (d *decoder) models(c *Config, flags []string) {
 	for _, flag := range flags {
-		id, path, ok := strings.Cut(flag, "=")
-		if !ok || id == "" || path == "" {
+		id, path, _ := strings.Cut(flag, "=")
+		if id == "" || path == "" {
 			d.problems = append(d.problems, Problem{Source: "command line", Text: fmt.Sprintf("--model is %q, want ID=PATH", flag)})
 			continue
 		}

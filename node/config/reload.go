@@ -47,7 +47,7 @@ func PricesChanged(changed []string) bool {
 }
 
 func isPrice(key string) bool {
-	return strings.HasPrefix(key, "models.") && strings.Contains(key, ".prices.")
+	return strings.Contains(key, ".prices.")
 }
 
 // URLsOf is the key of a model's servers elsewhere.
@@ -92,9 +92,7 @@ func Reload(running, next *Config, stay ...string) (now *Config, changed, waits 
 			continue
 		}
 		m, done, later := reloadModel("models."+id, was, is, slices.Contains(stay, id))
-		if len(done) > 0 {
-			now.Models[id] = m
-		}
+		now.Models[id] = m
 		changed, waits = append(changed, done...), append(waits, later...)
 	}
 	return now, changed, waits

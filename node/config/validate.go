@@ -67,10 +67,8 @@ func (c *Config) validate() []Problem {
 
 // hostOf returns the host of a valid host:port.
 func hostOf(address string) (host string, ok bool) {
-	host, port, err := net.SplitHostPort(address)
-	if err == nil {
-		_, err = strconv.ParseUint(port, 10, 16)
-	}
+	host, port, _ := net.SplitHostPort(address) // what is none has no port
+	_, err := strconv.ParseUint(port, 10, 16)
 	return host, err == nil
 }
 
@@ -198,7 +196,7 @@ func (l Cluster) validate(c *checks, all *Config) {
 	host, ok := checkAddress(c, "cluster.listen", l.Listen)
 	if l.Address != "" {
 		checkAddress(c, "cluster.address", l.Address)
-	} else if ip := net.ParseIP(host); ok && (host == "" || ip != nil && ip.IsUnspecified()) {
+	} else if ok && (host == "" || net.ParseIP(host).IsUnspecified()) {
 		c.refuse("cluster.listen", "is %q, which is no address that other nodes can reach: name one in cluster.address", l.Listen)
 	}
 }

@@ -39,9 +39,7 @@ func (a *answer) open(x *exchange, stream Stream, model string) {
 	if x.translation != nil {
 		x.translation.SetFacts(a.facts)
 	}
-	if x.conn != nil {
-		a.seen = x.s.watcher.add(x.conn.socket, a.left)
-	}
+	a.seen = x.s.watcher.add(x.conn.socket, a.left)
 }
 
 // left runs on the watcher, at most once. The write deadline wakes a writer
@@ -50,7 +48,7 @@ func (a *answer) left() {
 	a.lost.Store(true)
 	close(a.gone)
 	a.stream.Cancel()
-	if a.x.stream && a.x.conn != nil {
+	if a.x.stream {
 		_ = a.x.conn.SetWriteDeadline(time.Unix(1, 0)) // fails only on a closed connection
 	}
 }

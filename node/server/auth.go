@@ -128,7 +128,7 @@ func (x *exchange) authenticate() *abi.Error {
 	if err != nil {
 		return err
 	}
-	if who.Peer == account.ClusterPeer() && (x.conn == nil || !x.conn.ofNodes) {
+	if who.Peer == account.ClusterPeer() && !x.conn.ofNodes {
 		return unauthenticated("invalid API key")
 	}
 	x.who, x.authentic = who, true

@@ -99,9 +99,9 @@ var requestIDHeaders = [...][]byte{[]byte("X-Llm-Request-Id"), []byte("Request-I
 // begin opens the record of a request and gives it its id.
 func (s *Server) begin(ctx *fasthttp.RequestCtx) *exchange {
 	now := time.Now()
-	x := &exchange{s: s, ctx: ctx, id: engine.NewID(requestIDPrefix), retries: -1, timing: timing{begun: now, arrived: now},
-		result: result{status: fasthttp.StatusOK}}
-	if x.conn, _ = ctx.Conn().(*conn); x.conn != nil && x.conn.parting.Swap(false) {
+	x := &exchange{s: s, ctx: ctx, conn: ctx.Conn().(*conn), id: engine.NewID(requestIDPrefix), retries: -1,
+		timing: timing{begun: now, arrived: now}, result: result{status: fasthttp.StatusOK}}
+	if x.conn.parting.Swap(false) {
 		ctx.SetConnectionClose()
 	}
 	x.resource = s.resourceOf(&ctx.Request.Header)
@@ -175,9 +175,7 @@ func (x *exchange) setLimits(l account.Limits) { x.limits, x.hasLimits = l, true
 // bytes that the client still sends.
 func (x *exchange) closeAfter(unread int64) {
 	x.ctx.SetConnectionClose()
-	if x.conn != nil {
-		x.conn.linger.Store(unread)
-	}
+	x.conn.linger.Store(unread)
 }
 
 // closeUnread ends a connection whose body was not read: little of it is thrown
@@ -252,9 +250,7 @@ func (x *exchange) close(now time.Time) {
 	if x.filter != nil {
 		x.filter.Close()
 	}
-	if x.conn != nil {
-		x.conn.lineN = 0
-	}
+	x.conn.lineN = 0
 	if x.registered {
 		x.s.requests.done()
 	}

@@ -192,9 +192,7 @@ func (s *Server) unreadable(ctx *fasthttp.RequestCtx, err error) {
 	x := s.begin(ctx)
 	defer x.end()
 	x.route = routeUnreadable
-	if x.conn != nil {
-		_, x.family = routeOf(x.conn.target())
-	}
+	_, x.family = routeOf(x.conn.target())
 	x.closeAfter(unreadMax)
 	if _, ok := errors.AsType[*fasthttp.ErrSmallBuffer](err); ok {
 		x.failStatus(fasthttp.StatusRequestHeaderFieldsTooLarge, &abi.Error{Kind: abi.TooLarge,

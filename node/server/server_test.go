@@ -397,6 +397,12 @@ func (n *node) dialTo(addr string) net.Conn {
 	return c
 }
 
+// unheard is the connection of an exchange that no request began: nobody reads it.
+func unheard() *conn {
+	c, _ := net.Pipe()
+	return &conn{Conn: c, socket: -1}
+}
+
 // dialT is dial for a test within a test.
 func (n *node) dialT(t *testing.T) *net.TCPConn {
 	t.Helper()

@@ -76,15 +76,11 @@ func (a *streamed) beginOld() {
 	}
 	head = append(head, "\r\n"...)
 	own := a.x.conn
-	if own != nil {
-		own.waiting.Store(a)
-	}
+	own.waiting.Store(a)
 	a.x.ctx.HijackSetNoResponse(true)
 	a.x.ctx.Hijack(func(c net.Conn) {
 		defer a.Close()
-		if own != nil {
-			own.waiting.Store(nil)
-		}
+		own.waiting.Store(nil)
 		w := bufio.NewWriter(c)
 		if _, err := w.Write(head); err != nil {
 			return
@@ -302,7 +298,7 @@ func (a *streamed) write(b []byte) error {
 // after setting ours means that whoever comes second, theirs stands.
 func (a *streamed) extend() {
 	now, stall := time.Now(), a.x.s.cfg.StallTimeout
-	if a.x.conn == nil || now.Sub(a.deadline) < min(time.Second, stall/10) {
+	if now.Sub(a.deadline) < min(time.Second, stall/10) {
 		return
 	}
 	a.deadline = now
@@ -339,11 +335,9 @@ func (a *streamed) breakOff(e *abi.Error) error {
 	if !certain {
 		return errAbandoned
 	}
-	if a.x.conn != nil {
-		a.x.conn.parting.Store(true)
-		a.deadline = time.Now().Add(time.Hour) // no further extension
-		_ = a.x.conn.SetWriteDeadline(time.Now().Add(lingerTimeout))
-	}
+	a.x.conn.parting.Store(true)
+	a.deadline = time.Now().Add(time.Hour) // no further extension
+	_ = a.x.conn.SetWriteDeadline(time.Now().Add(lingerTimeout))
 	a.frame = a.dialect.broken(a.frame[:0], e)
 	if _, err := a.out.Write(a.frame); err != nil || a.x.unfinished {
 		return errAbandoned

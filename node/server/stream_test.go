@@ -413,8 +413,8 @@ func TestHeadersNeverLeft(t *testing.T) {
 	defer s.Close()
 	st := &fakeStream{out: engine.NewOutput(1), cancelled: make(chan struct{}), ended: make(chan struct{})}
 	go func() { <-st.cancelled; close(st.ended) }()
-	x := &exchange{s: s, who: &Identity{Account: &account.Account{}}, resource: resource{route: routeMessages}, stream: true,
-		streamed: true}
+	x := &exchange{s: s, conn: unheard(), who: &Identity{Account: &account.Account{}}, resource: resource{route: routeMessages},
+		stream: true, streamed: true}
 	a := &streamed{}
 	a.open(x, st, "core-1.1")
 	for range 2 {

@@ -101,7 +101,7 @@ func TestNothingOfASummaryIsShown(t *testing.T) {
 func TestWhatIsToldLaterIsShown(t *testing.T) {
 	n := start(t, Config{}, newFakeBackend(say()))
 	s := &fakeStream{cancelled: make(chan struct{}), ended: make(chan struct{})}
-	x := &exchange{s: n.s, stream: true, who: &Identity{Account: &account.Account{}}}
+	x := &exchange{s: n.s, conn: unheard(), stream: true, who: &Identity{Account: &account.Account{}}}
 	x.translation = &fakeTranslation{of: &fakeTranslators{}}
 	a := &streamed{answer: answer{x: x, stream: s, gone: make(chan struct{}), dialect: translated{x}}, out: io.Discard}
 	tool := abi.Event{Kind: abi.EventBlockStart, Block: abi.BlockToolUse, ID: "toolu_1", Name: "f"}
@@ -145,7 +145,8 @@ func TestPanicBeforeAStreamIsFree(t *testing.T) {
 		s := &fakeStream{cancelled: make(chan struct{}), ended: make(chan struct{})}
 		close(s.ended)
 		a := &answer{}
-		a.open(&exchange{s: n.s, stream: true, streamed: streamed, who: &Identity{Account: &account.Account{}}}, s, "core-1.1")
+		who := &Identity{Account: &account.Account{}}
+		a.open(&exchange{s: n.s, conn: unheard(), stream: true, streamed: streamed, who: who}, s, "core-1.1")
 		a.close()
 		if s.withheld.Load() == streamed || s.settles.Load() != 1 {
 			t.Errorf("streamed %t: withheld %t, settled %d times", streamed, s.withheld.Load(), s.settles.Load())
@@ -327,7 +328,7 @@ func TestWhoLeavesPays(t *testing.T) {
 		s := &fakeStream{cancelled: make(chan struct{}), ended: make(chan struct{})}
 		close(s.ended)
 		a := &streamed{out: io.Discard}
-		a.open(&exchange{s: n.s, stream: true, who: &Identity{Account: &account.Account{}}}, s, "core-1.1")
+		a.open(&exchange{s: n.s, conn: unheard(), stream: true, who: &Identity{Account: &account.Account{}}}, s, "core-1.1")
 		a.lost.Store(left)
 		if err := a.breakOff(&abi.Error{Kind: abi.Canceled, Msg: "cancelled"}); left != (err != nil) || s.withheld.Load() == left {
 			t.Errorf("left %t: withheld %t, %v", left, s.withheld.Load(), err)
