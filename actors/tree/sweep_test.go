@@ -4,7 +4,40 @@ import (
 	"testing"
 	"time"
 	"unsafe"
+
+	"corenode/actors/account"
+	"corenode/wasm/abi"
 )
+
+// TestEachSecondIsObserved: the engine of a stream that gives a token each second fails after the sixth. The stream pays what the
+// last sweep saw, and not the first one.
+func TestEachSecondIsObserved(t *testing.T) {
+	inBubble(t, Config{}, func(t *testing.T, w *world) {
+		a := w.set(plain, 10_000)
+		one := w.models["one"]
+		one.stepTime = time.Second // the first step is the prompt's
+		c := w.call(a, "one", 10, 50, true)
+		s, _, err := w.tree.Generate(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.Shown()
+		time.Sleep(6500 * time.Millisecond)
+		one.panics.Store(true)
+		w.read(s)
+		got, err := w.settle(s)
+		w.store.mu.Lock()
+		observed := w.store.observed[c.RequestID].Output
+		w.store.mu.Unlock()
+		if observed < 5 || observed > 6 {
+			t.Errorf("the last row says %d tokens", observed)
+		}
+		if err != nil || got.Charge != 2*10+10*abi.Nano(observed) || got.Reason != account.Failed {
+			t.Errorf("settled %+v, %v; %d tokens were observed", got, err, observed)
+		}
+		w.checkClean(a)
+	})
+}
 
 // TestTheClockIsSetBeforeASweep: how long ago a job ended, and since when its owner waits, does not depend on the clock.
 func TestTheClockIsSetBeforeASweep(t *testing.T) {

@@ -83,12 +83,13 @@ func TestWithheldAnswerIsFree(t *testing.T) {
 	}
 }
 
-// TestRefundIsAvailableAtOnce: what a withheld answer was charged serves the account's next request, and the key's
-// budget, without another read of the ledger. Its row says that it is a refund.
+// TestRefundIsAvailableAtOnce: what a withheld answer was charged, and took of a counter, serves the account's next request, and
+// the key's budget, without another read of the ledger. Its row says that it is a refund.
 func TestRefundIsAvailableAtOnce(t *testing.T) {
 	inBubble(t, Config{}, func(t *testing.T, w *world) {
 		a := w.set(plain, 1000)
 		w.store.budgets = map[string]abi.Nano{"tight": 1000}
+		w.billing.free.Store(1) // a token, which the first request takes
 		call := func(prompt, output int) account.Call {
 			c := w.call(a, "one", prompt, output, false)
 			c.Key = account.LimitedKey{ID: "tight", Budget: 1000}
@@ -99,16 +100,49 @@ func TestRefundIsAvailableAtOnce(t *testing.T) {
 			t.Fatal("no hold", err)
 		}
 		w.read(s)
-		if got, err := w.settle(s); err != nil || got.Charge != 700 {
+		if got, err := w.settle(s); err != nil || got.Charge != 690 {
 			t.Fatalf("settled %+v, %v", got, err)
 		}
 		if _, err := w.play(call(300, 1)); abi.KindOf(err) != abi.InsufficientBalance {
-			t.Fatalf("with 300 left: %v", err)
+			t.Fatalf("with 310 left: %v", err)
 		}
 		<-s.Withhold()
 		synctest.Wait()
+		if got, err := w.play(call(1, 0)); err != nil || got.Charge != 0 {
+			t.Errorf("the free token after the refund: %+v, %v", got, err)
+		}
 		if _, err := w.play(call(300, 1)); err != nil {
 			t.Errorf("after the refund: %v", err)
+		}
+	})
+}
+
+// TestRefundIsAskedAgain: a refund whose fate the ledger does not know is asked for again. The answer is free when it is durable,
+// and not before.
+func TestRefundIsAskedAgain(t *testing.T) {
+	inBubble(t, Config{}, func(t *testing.T, w *world) {
+		a := w.set(plain, 1000)
+		s, _, err := w.tree.Generate(w.call(a, "one", 10, 5, false))
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.read(s)
+		if got, err := settled(s); err != nil || got.Charge != 70 {
+			t.Fatalf("settled %+v, %v", got, err)
+		}
+		w.store.delay = time.Second
+		free := make(chan struct{})
+		s.r.bill.withheld = free
+		s.r.refunded(ledger.Commit{Err: errGone()})
+		synctest.Wait()
+		select {
+		case <-free:
+			t.Error("it is free before its refund is durable")
+		default:
+		}
+		<-free
+		if balance, _, _ := w.store.Balance(a.ID); balance != 1000 || len(w.store.refunded) != 1 {
+			t.Errorf("the balance is %d after %d refunds", balance, len(w.store.refunded))
 		}
 	})
 }
