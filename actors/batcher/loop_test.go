@@ -54,3 +54,53 @@ func TestFailureBesideAnAnswer(t *testing.T) {
 		t.Errorf("the jobs ended with %+v and %+v; %d live", done, failed, u.live.Load())
 	}
 }
+
+// brokenStepper panics with the first job that it is given.
+type brokenStepper struct {
+	failingStepper
+	closes *int
+}
+
+func (brokenStepper) Submit(*engine.Job, time.Time, func(*abi.Error)) { panic("no memory") }
+func (s brokenStepper) Close()                                        { *s.closes++ }
+
+// TestFailureBeforeTheJobs: of a loop that panics with a job in hand that one is refused, and so are those that came with it. Its
+// stepper is closed, once.
+func TestFailureBeforeTheJobs(t *testing.T) {
+	closes := 0
+	u := NewUnit(Config{New: func(func()) (Stepper, error) { return &brokenStepper{closes: &closes}, nil }, InboxMax: 3})
+	var jobs [3]asked
+	for i := range jobs {
+		jobs[i].job.Output = engine.NewWholeOutput()
+		jobs[i].job.Finished = func(engine.Result) { t.Errorf("job %d ended", i) }
+		u.inbox.put(control{ticket: &jobs[i]})
+	}
+	l := &loop{unit: u, live: map[*engine.Job]Ticket{}}
+	if reason := l.run(); reason == "" {
+		t.Error("it did not fail")
+	}
+	for i := range jobs {
+		if jobs[i].refused == nil {
+			t.Errorf("job %d has no answer", i)
+		}
+	}
+	if closes != 1 || u.live.Load() != 0 {
+		t.Errorf("closed %d times, %d live", closes, u.live.Load())
+	}
+}
+
+// TestUnitThatIsGivenUp: who waits for the next loop is told that there is none.
+func TestUnitThatIsGivenUp(t *testing.T) {
+	u := NewUnit(Config{InboxMax: 2})
+	var jobs [2]asked
+	lost := 0
+	for i := range jobs {
+		u.inbox.put(control{ticket: &jobs[i]})
+		u.inbox.put(control{visit: &Visit{Lost: func() { lost++ }}})
+	}
+	why := errDown("core")
+	u.close(why)
+	if jobs[0].refused != why || jobs[1].refused != why || lost != 2 {
+		t.Errorf("refused with %v and %v, %d visits lost", jobs[0].refused, jobs[1].refused, lost)
+	}
+}

@@ -19,6 +19,7 @@ import (
 // memory is a store that can be told to fail, for one request or for all.
 type memory struct {
 	failing atomic.Bool
+	panics  atomic.Bool // the next transaction does
 	poison  string
 
 	mu      sync.Mutex
@@ -34,6 +35,9 @@ func (m *memory) Append(entries []account.Entry) error {
 	delay := m.delay
 	m.mu.Unlock()
 	time.Sleep(delay)
+	if m.panics.CompareAndSwap(true, false) {
+		panic("store fault")
+	}
 	if m.failing.Load() {
 		return errors.New("disk full")
 	}
@@ -267,6 +271,32 @@ func TestRejectedTogether(t *testing.T) {
 	})
 }
 
+// TestStorePanics: a transaction that panics is one that failed: its row goes into the spill journal or is refused, and the next
+// transaction runs.
+func TestStorePanics(t *testing.T) {
+	for _, s := range []*ledgertest.Spill{nil, {RoomFor: 100}} {
+		synctest.Test(t, func(t *testing.T) {
+			m, cfg := &memory{}, Config{}
+			if s != nil {
+				cfg.Spill = s
+			}
+			_, ref := start(t, cfg, m)
+			m.panics.Store(true)
+			c := put(ref, account.Hold, "h", 0)
+			if kept := s != nil && s.Rows() == 1; kept != (s != nil) || kept != (c.Err == nil) || c.Refused {
+				t.Errorf("in the journal %t: %+v", kept, c)
+			}
+			if c := put(ref, account.Settlement, "s", -1); c.Err != nil {
+				t.Errorf("the next row: %+v", c)
+			}
+			time.Sleep(time.Minute)
+			if n := m.count(account.Settlement, "s"); n != 1 {
+				t.Errorf("the next row is there %d times", n)
+			}
+		})
+	}
+}
+
 // TestKilled: a restart loses no row and answers nobody twice.
 func TestKilled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -492,28 +522,31 @@ func TestSettlementTakesTheHoldsPlace(t *testing.T) {
 // TestStoppedBeforeTheNews: a commit that ended while its ledger was failing for
 // the last time is answered with what became of it.
 func TestStoppedBeforeTheNews(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		m := &memory{delay: 3 * time.Millisecond} // less than nine restarts take
-		_, ref := start(t, Config{}, m)
-		a, done := row(account.Settlement, "s", -1)
-		_ = ref.Send(a)
-		synctest.Wait()
-		for range 10 {
-			_ = ref.Tell(system.Kill{})
-		}
-		time.Sleep(time.Second)
-		if ref.Alive() {
-			t.Fatal("the ledger lives")
-		}
-		select {
-		case c := <-done:
-			if c.Err != nil || m.count(account.Settlement, "s") != 1 {
-				t.Errorf("a row that is durable: %+v", c)
+	for _, failing := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			m := &memory{delay: 3 * time.Millisecond} // less than nine restarts take
+			_, ref := start(t, Config{}, m)
+			m.failing.Store(failing)
+			a, done := row(account.Settlement, "s", -1)
+			_ = ref.Send(a)
+			synctest.Wait()
+			for range 10 {
+				_ = ref.Tell(system.Kill{})
 			}
-		default:
-			t.Error("nobody was told")
-		}
-	})
+			time.Sleep(time.Second)
+			if ref.Alive() {
+				t.Fatal("the ledger lives")
+			}
+			select {
+			case c := <-done:
+				if durable := m.count(account.Settlement, "s") == 1; durable == failing || (c.Err == nil) != durable {
+					t.Errorf("a row that is durable, %t: %+v", durable, c)
+				}
+			default:
+				t.Error("nobody was told")
+			}
+		})
+	}
 }
 
 // TestWait: after Wait the store is asked nothing.
