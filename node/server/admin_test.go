@@ -148,6 +148,48 @@ func TestErrorsOfTheListener(t *testing.T) {
 	check("read_timeout", ctx.Response.StatusCode(), string(ctx.Response.Body()))
 }
 
+// TestMisframedCallIsTheLast: what follows a call whose end a proxy may see elsewhere is no call: it may be a stranger's.
+func TestMisframedCallIsTheLast(t *testing.T) {
+	n := start(t, Config{}, newFakeBackend(say("x")))
+	for _, header := range []string{"X-Odd: 1\r\n Content-Length: 9", "Transfer-Encoding: identity"} {
+		c := n.dialTo(n.admin)
+		const behind = "\r\n\r\nGET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
+		if _, err := io.WriteString(c, "GET /healthz HTTP/1.1\r\nHost: localhost\r\n"+header+behind); err != nil {
+			t.Fatal(err)
+		}
+		r := bufio.NewReader(c)
+		if got := read(t, r, "GET"); got.StatusCode != 400 || !got.Close {
+			t.Errorf("%s: %d %q, close %t", header, got.StatusCode, got.body, got.Close)
+		}
+		if rest, _ := io.ReadAll(r); len(rest) > 0 { // a reset behind the answer is an end too
+			t.Errorf("%s: after it %q", header, rest)
+		}
+	}
+}
+
+// TestAnsweredCallIsNotWatched: nothing is left of a call in the watcher, which would ask a socket that is another's by then.
+func TestAnsweredCallIsNotWatched(t *testing.T) {
+	admin := fakeAdmin{make(chan string, 1)}
+	n := start(t, Config{}, newFakeBackend(say("x")), func(d *Deps) { d.Admin = admin })
+	c := n.dialTo(n.admin)
+	r := bufio.NewReader(c)
+	call := strings.Replace(request("POST", "/accounts", "", "Authorization: Bearer admin-token"), "Host: node", "Host: localhost", 1)
+	for range 3 {
+		if _, err := io.WriteString(c, call); err != nil {
+			t.Fatal(err)
+		}
+		if got := read(t, r, "POST"); got.StatusCode != 201 {
+			t.Fatalf("%d %q", got.StatusCode, got.body)
+		}
+		<-admin.got
+	}
+	n.s.watcher.mu.Lock()
+	defer n.s.watcher.mu.Unlock()
+	if left := len(n.s.watcher.watches); left != 0 {
+		t.Errorf("%d calls that are answered are watched", left)
+	}
+}
+
 func TestAdminDrain(t *testing.T) {
 	began := make(chan struct{}, 1)
 	n := start(t, Config{}, newFakeBackend(say("x")), func(d *Deps) { d.StartDrain = func() { began <- struct{}{} } })
