@@ -3,6 +3,7 @@ package limiter
 import (
 	"log/slog"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -284,6 +285,76 @@ func TestVerdictIsReadByTheNodesClock(t *testing.T) {
 		if use.TokensRemaining == 600 {
 			t.Errorf("%s ahead: a bucket that was emptied is full", ahead)
 		}
+	}
+}
+
+// TestStoppedTreeDeniesOnce: wherever a request is when the tree stops, it is denied, once: before the store is asked, while the store
+// decides, and while it waits to ask again. A question without a request has nobody to tell.
+func TestStoppedTreeDeniesOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := newAsking()
+		var stopped atomic.Bool
+		propose, tell := a.deps.Propose, a.deps.Tell
+		a.deps.Propose = func(p limit.Proposal, done func(limit.Verdict, time.Time, *abi.Error)) error {
+			if stopped.Load() {
+				return system.ErrStopped
+			}
+			return propose(p, done)
+		}
+		a.deps.Tell = func(id string, m Message) error {
+			if stopped.Load() {
+				return system.ErrStopped
+			}
+			return tell(id, m)
+		}
+		a.take(t, 1, 1)
+		a.answer(limit.Verdict{Refusal: &abi.Error{Kind: abi.RateLimited}, Recalled: true}, clock.Now(), nil)
+		a.take(t, 1, 1)
+		a.ask(limit.Proposal{}, verdict{})
+		if a.refused != 0 {
+			t.Fatalf("%d are denied before the stop", a.refused)
+		}
+		stopped.Store(true)
+		time.Sleep(limit.RecallTime)
+		if synctest.Wait(); a.refused != 1 {
+			t.Errorf("%d are denied, want the one that was to ask again", a.refused)
+		}
+		if a.answer(limit.Verdict{}, clock.Now(), nil); a.refused != 2 {
+			t.Errorf("%d are denied, want the one that the store decided on, too", a.refused)
+		}
+		asking := a.cell.asking
+		a.ask(limit.Proposal{}, verdict{})
+		if a.take(t, 1, 0); a.refused != 3 || a.cell.asking != asking || a.deps.Counts.Failed.Load() != 1 {
+			t.Errorf("%d are denied, want the one that the store was not asked about, too; %d questions wait, want %d",
+				a.refused, a.cell.asking, asking)
+		}
+	})
+}
+
+// panicking is a ticket that cannot be granted.
+type panicking struct{ *asking }
+
+func (panicking) Granted(limit.Reservation, account.Limits) *abi.Error { panic("in Granted") }
+
+// TestGrantedThatFails: a request that cannot go on is denied. What a grant covered it with is there for the next one, and so is what
+// it gives back itself, whichever limiter its account has by then.
+func TestGrantedThatFails(t *testing.T) {
+	a := newAsking()
+	a.grant(1, time.Hour, clock.Now())
+	k := &ticket{broken: true}
+	if a.Receive(nil, Reserve{Ask: limit.Ask{RequestID: "r", Free: true}, Ticket: k}); k.err == nil {
+		t.Error("it is not denied")
+	}
+	a.take(t, 1, 0)
+	Unused{Number: 3, Part: limit.Part{Permits: 1}, Again: func(m Message) { a.Receive(nil, m) }}.Refuse(system.ErrStopped)
+	a.take(t, 1, 0)
+	a.Receive(nil, Reserve{Ask: limit.Ask{RequestID: "r", Free: true}, Ticket: panicking{a}})
+	func() {
+		defer func() { _ = recover() }()
+		a.answer(limit.Verdict{}, clock.Now(), nil)
+	}()
+	if a.refused != 1 {
+		t.Errorf("one that panicked is denied %d times", a.refused)
 	}
 }
 

@@ -56,6 +56,18 @@ func TestCancel(t *testing.T) {
 	}
 }
 
+// TestAcceptedAfterItsCallerLeft: a job that the model takes when nobody waits for it any more is canceled.
+func TestAcceptedAfterItsCallerLeft(t *testing.T) {
+	for phase, want := range map[int32]bool{waiting: false, abandoned: true} {
+		r := &request{reply: make(chan reply, 1)}
+		r.phase.Store(phase)
+		r.Accepted(1)
+		if r.canceled.Load() != want || r.job.Canceled() != want {
+			t.Errorf("phase %d: canceled %t, its job %t", phase, r.canceled.Load(), r.job.Canceled())
+		}
+	}
+}
+
 // TestCancelAfterTheEnd: who gives an answer up after the engine's last token, as a 504
 // may, pays it as what is canceled; an answer that was settled before stays finished.
 func TestCancelAfterTheEnd(t *testing.T) {

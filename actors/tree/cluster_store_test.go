@@ -30,6 +30,7 @@ type clusterStore struct {
 	nodes   int
 	numbers int64
 	books   map[string]*book
+	freed   []string // the requests that releases named, in their order
 	faults  []string
 }
 
@@ -90,6 +91,8 @@ type storeNode struct {
 	name string
 	// Failing makes calls fail, before or after they did what was asked.
 	Failing atomic.Bool
+	// Refuse makes calls with a row fail. Set before there are any; may be nil.
+	Refuse func(account.Entry) error
 	// Gate, locked by a test, makes calls wait.
 	Gate sync.RWMutex
 	// Delay is how long a call takes.
@@ -119,6 +122,14 @@ func (n *storeNode) Commit(b limit.Batch) ([]limit.Verdict, error) {
 	if failing && rand.IntN(2) == 0 {
 		return nil, errAway
 	}
+	for _, e := range b.Rows {
+		if n.Refuse == nil {
+			break
+		}
+		if err := n.Refuse(e); err != nil {
+			return nil, err
+		}
+	}
 	n.s.mu.Lock()
 	defer n.s.mu.Unlock()
 	verdicts := n.commit(b, time.Now())
@@ -138,6 +149,7 @@ func (n *storeNode) commit(b limit.Batch, now time.Time) []limit.Verdict {
 		n.row(s.books[e.AccountID], e)
 	}
 	for _, r := range b.Releases {
+		s.freed = append(s.freed, r.RequestID)
 		s.books[r.AccountID].release(r)
 	}
 	for _, r := range b.Returns {

@@ -1,6 +1,8 @@
 package tree
 
 import (
+	"errors"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -46,6 +48,98 @@ func TestReloadKnowsWhatRequestsHave(t *testing.T) {
 	}
 }
 
+// TestSettlementOfAClusterThatWaits: a request whose settlement is not durable in time, or never will be, gives its permit back, once.
+func TestSettlementOfAClusterThatWaits(t *testing.T) {
+	for _, rejected := range []bool{false, true} {
+		refusal, wait := errAway, 10*time.Millisecond
+		if rejected {
+			refusal, wait = errRejected, time.Hour
+		}
+		rejects := func(err error) bool { return errors.Is(err, errRejected) }
+		f := newFleet(t, 1, 10*time.Second, Config{SettleWait: wait, Ledger: ledger.Config{Rejects: rejects}})
+		a := f.account(account.Account{ID: "a", Concurrency: 1}, 1000)
+		m := f.members[0]
+		c := m.call(a, 10, 2, true)
+		var failing atomic.Bool
+		m.spill.Broken = true // else the row is kept there
+		m.node.Refuse = func(e account.Entry) error {
+			if failing.Load() && e.Kind == account.Settlement && e.RequestID == c.RequestID {
+				return refusal
+			}
+			return nil
+		}
+		failing.Store(true)
+		s, _, err := m.tree.Generate(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		lastEvent(s)
+		done := s.Settle()
+		f.eventually("the permit is free", func() bool { return f.store.Usage("a").Permits == 0 })
+		if rejected {
+			<-done
+		}
+		failing.Store(false)
+		<-done
+		if end := m.play(m.call(a, 10, 2, true), 0); end != "end" {
+			t.Errorf("rejected %t: the next one: %s", rejected, end)
+		}
+		f.store.mu.Lock()
+		times := 0
+		for _, id := range f.store.freed {
+			if id == c.RequestID {
+				times++
+			}
+		}
+		f.store.mu.Unlock()
+		if times != 1 {
+			t.Errorf("rejected %t: the permit was given back %d times", rejected, times)
+		}
+	}
+}
+
+// TestFullLimiterRefuses: who finds no room in a limiter's mailbox is refused at once, and nothing is kept of it.
+func TestFullLimiterRefuses(t *testing.T) {
+	var blocked atomic.Bool
+	var gate chan struct{}
+	hook := func(point string) {
+		if point == "limiter.reserved" && blocked.Load() {
+			<-gate
+		}
+	}
+	inBubble(t, Config{hook: hook, MailboxMax: 1}, func(t *testing.T, w *world) {
+		gate = make(chan struct{})
+		a := w.set(account.Account{ID: "acct", Concurrency: 5}, 1000)
+		if _, err := w.play(w.call(a, "one", 10, 1, true)); err != nil { // wakes the limiter
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		blocked.Store(true)
+		var ends sync.WaitGroup
+		for range 2 { // one is in hand, and one waits
+			ends.Go(func() {
+				release, _, err := w.tree.Enter(a, account.LimitedKey{})
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				release()
+			})
+			synctest.Wait()
+		}
+		if _, _, err := w.tree.Enter(a, account.LimitedKey{}); abi.KindOf(err) != abi.Overloaded {
+			t.Errorf("without room: %v", err)
+		}
+		if n := w.tree.requests.len(); n != 2 {
+			t.Errorf("%d requests are registered", n)
+		}
+		blocked.Store(false)
+		close(gate)
+		ends.Wait()
+		w.checkClean(a)
+	})
+}
+
 // TestHoldThatTheLedgerDoesNotTake: a request whose hold finds no room in the ledger's mailbox is refused, has no row and
 // gives back what it was admitted with, though the ledger answers nothing.
 func TestHoldThatTheLedgerDoesNotTake(t *testing.T) {
@@ -69,6 +163,10 @@ func TestHoldThatTheLedgerDoesNotTake(t *testing.T) {
 		c := w.call(a, "one", 10, 5, true)
 		if _, _, err := w.tree.Generate(c); abi.KindOf(err) != abi.Overloaded {
 			t.Fatalf("refused with %v", err)
+		}
+		_, _, err := w.tree.Enter(w.set(account.Account{ID: "other"}, 0), account.LimitedKey{})
+		if n := w.tree.Counters().Abandoned.Load(); abi.KindOf(err) != abi.Overloaded || n != 0 {
+			t.Errorf("an account that the ledger cannot be asked for: %v, %d waited in vain", err, n)
 		}
 		time.Sleep(time.Second)
 		if n, free := w.tree.requests.len(), w.tree.Limits(a, account.LimitedKey{}).RequestsRemaining; n != 0 || free != a.Concurrency {
