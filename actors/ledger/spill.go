@@ -201,8 +201,11 @@ func Replay(entries []account.Entry, batchMax int, appendRows func([]account.Ent
 // spill writes rows to the journal. It refuses a batch that opens requests unless the
 // journal also has room for what all open requests may settle.
 func (l *Log) spill(entries []account.Entry, cause error) error {
-	if len(entries) == 0 {
-		return nil // a read, which gets its own error
+	if len(entries) == 0 { // reads, which get their own error
+		if l.behind.Load() > 0 {
+			l.lasts(cause)
+		}
+		return nil
 	}
 	opens := slices.ContainsFunc(entries, func(e account.Entry) bool { return !e.Kept() })
 	if opens && l.cfg.Spill.Room() < int64(len(entries)+keptRows*l.cfg.Open())*rowBytesMax {
@@ -212,7 +215,7 @@ func (l *Log) spill(entries []account.Entry, cause error) error {
 		return errors.Join(err, cause)
 	}
 	l.behind.Store(int64(l.cfg.Spill.Rows()))
-	l.failed(fmt.Errorf("%d rows are in the spill journal: %w", l.behind.Load(), cause))
+	l.failed(l.inJournal(cause))
 	return nil
 }
 
@@ -244,11 +247,22 @@ func (l *Log) rowFailed(err error) {
 	}
 }
 
+func (l *Log) inJournal(cause error) error {
+	return fmt.Errorf("%d rows are in the spill journal: %w", l.behind.Load(), cause)
+}
+
 // failed counts a failure of the store, and reports the first of an outage and few others.
 func (l *Log) failed(err error) {
 	l.failures.Add(1)
 	if n, tell := l.said.Failed(time.Now()); tell && l.cfg.Failed != nil {
 		l.cfg.Failed(err, n)
+	}
+}
+
+// lasts reports at times that the store does not take the rows of the journal, also while nothing else asks for it.
+func (l *Log) lasts(cause error) {
+	if n, tell := l.said.Lasts(time.Now()); tell && l.cfg.Failed != nil {
+		l.cfg.Failed(l.inJournal(cause), n)
 	}
 }
 

@@ -234,3 +234,39 @@ func TestOutageIsToldOf(t *testing.T) {
 		})
 	}
 }
+
+// TestOutageIsToldOfWithoutRows: an outage that begins right after another is told of although nothing is asked for
+// meanwhile, and once each outage.Every. Only what failed is counted.
+func TestOutageIsToldOfWithoutRows(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var told []string
+		m, began := &memory{}, time.Now()
+		tell := func(what string, failures int) {
+			told = append(told, fmt.Sprintf("%ds %s %d", int(time.Since(began).Seconds()), what, failures))
+		}
+		cfg := Config{Spill: &ledgertest.Spill{RoomFor: 100}, RetryMax: 4 * time.Second}
+		cfg.Failed = func(err error, failures int) { tell(err.Error(), failures) }
+		cfg.Recovered = func(failures int) { tell("over", failures) }
+		l, ref := start(t, cfg, m)
+		for _, id := range []string{"1", "2"} {
+			m.failing.Store(true)
+			put(ref, account.Settlement, id, -1)
+			time.Sleep(500 * time.Millisecond)
+			if id == "1" {
+				m.failing.Store(false)
+				time.Sleep(2 * time.Second)
+			}
+		}
+		time.Sleep(23 * time.Second)
+		m.failing.Store(false)
+		time.Sleep(2 * time.Second)
+		const fails = "1 rows are in the spill journal: disk full"
+		want := []string{"0s " + fails + " 1", "1s over 0", "10s " + fails + " 1", "20s " + fails + " 0", "26s over 0"}
+		if !slices.Equal(told, want) {
+			t.Errorf("it said %q, want %q", told, want)
+		}
+		if n := l.Stats().Failures; n != 2 {
+			t.Errorf("it counted %d failures, want 2", n)
+		}
+	})
+}

@@ -16,14 +16,20 @@ type State struct {
 
 	open   bool      // the log was told that it fails, and not yet that it works again
 	said   time.Time // when the log was last told that it fails; zero is never
-	failed time.Time // when it last did
+	failed time.Time // when it last did, or would have
 	unsaid int       // failures since the log was last told anything
 }
 
 // Failed takes a failure and says whether to tell the log, and of how many failures since its last line.
 func (s *State) Failed(now time.Time) (failures int, tell bool) {
-	s.failed = now
 	s.unsaid++
+	return s.Lasts(now)
+}
+
+// Lasts takes that the thing fails still, although nothing was asked of it, and says whether to tell the log, as Failed does.
+// It counts no failure.
+func (s *State) Lasts(now time.Time) (failures int, tell bool) {
+	s.failed = now
 	if !s.said.IsZero() && now.Sub(s.said) < Every {
 		return 0, false
 	}
