@@ -204,6 +204,8 @@ type Log struct {
 	// late is what became of the last such transaction that wrote or was rejected, for as many rows
 	// as the journal gives next. Owned by the commit under way.
 	late outcome
+	// reason is why the last such transaction failed, if the store failed and has not worked since. Owned by the commit under way.
+	reason error
 	// replayed is when a replay of the spill journal last ended. Owned by the commit under way.
 	replayed time.Time
 	// cause is why the store last did not take rows, and said what Config.Failed was told of that. Both are owned by the

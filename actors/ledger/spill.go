@@ -67,15 +67,18 @@ func (l *Log) write(b limit.Batch, d *decisions) (err error) {
 }
 
 // free says whether the store may be asked: not while a slow transaction goes on. What became
-// of one that has ended is late, for the rows of the journal.
+// of one that has ended is late, for the rows of the journal, or the reason why it failed.
 func (l *Log) free() bool {
 	if l.stuck == nil {
 		return true
 	}
 	select {
 	case late := <-l.stuck.end:
+		l.reason = nil
 		if late.err == nil || l.cfg.Rejects(late.err) {
 			l.late = outcome{err: late.err, rows: l.stuck.rows}
+		} else {
+			l.reason = late.err
 		}
 		l.stuck = nil
 		return true
@@ -84,13 +87,21 @@ func (l *Log) free() bool {
 	}
 }
 
+// tooSlow says that the store takes too long, and why the last one failed that did: nobody waited for that.
+func (l *Log) tooSlow() error {
+	if l.reason == nil {
+		return errSlow
+	}
+	return fmt.Errorf("%w; a transaction before ended with: %w", errSlow, l.reason)
+}
+
 // putWithTimeout gives a batch to the store and waits at most SlowAfter. A call that
 // takes longer goes on in the background; until it ends the store gets no other call, and
 // asked is false. Its rows are in the journal meanwhile. If it succeeds after all, the next
 // replay goes on behind them.
 func (l *Log) putWithTimeout(b limit.Batch) (verdicts []limit.Verdict, asked bool, err error) {
 	if !l.free() {
-		return nil, false, errSlow
+		return nil, false, l.tooSlow()
 	}
 	if isEmpty(b) {
 		return nil, true, nil
@@ -113,7 +124,7 @@ func (l *Log) putWithTimeout(b limit.Batch) (verdicts []limit.Verdict, asked boo
 		return is.verdicts, true, is.err
 	case <-timer.C:
 		l.stuck = &slow{end: end}
-		return nil, true, errSlow
+		return nil, true, l.tooSlow()
 	}
 }
 
@@ -130,7 +141,7 @@ func (l *Log) replay() (err error) {
 	}
 	defer func() { l.replayed = time.Now() }()
 	if !l.free() {
-		return errSlow
+		return l.tooSlow()
 	}
 	if err = l.cfg.Spill.Batches(l.cfg.BatchMax, l.replayBatch); err == nil {
 		err = l.cfg.Spill.Reset()
@@ -268,6 +279,7 @@ func (l *Log) lasts(cause error) {
 
 // worked says that the store has all rows. It ends an outage.
 func (l *Log) worked() {
+	l.reason = nil
 	if n, tell := l.said.Worked(time.Now()); tell && l.cfg.Recovered != nil {
 		l.cfg.Recovered(n)
 	}

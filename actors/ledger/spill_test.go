@@ -270,3 +270,45 @@ func TestOutageIsToldOfWithoutRows(t *testing.T) {
 		}
 	})
 }
+
+// TestOutageSaysWhyLate: a store that takes too long has its reason in the log once it has said it, and no more once it
+// has worked, in time or late.
+func TestOutageSaysWhyLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var told []string
+		m, cfg := &memory{delay: 3 * time.Second}, Config{Spill: &ledgertest.Spill{RoomFor: 100}}
+		cfg.Failed = func(err error, _ int) {
+			said := slices.DeleteFunc([]string{"too long", "disk full"}, func(why string) bool { return !strings.Contains(err.Error(), why) })
+			told = append(told, strings.Join(said, ", "))
+		}
+		cfg.Recovered = func(int) { told = append(told, "over") }
+		_, ref := start(t, cfg, m)
+		stall := func(delay time.Duration) {
+			m.mu.Lock()
+			defer m.mu.Unlock()
+			m.delay = delay
+		}
+		m.failing.Store(true)
+		put(ref, account.Settlement, "1", -1)
+		time.Sleep(15 * time.Second)
+		stall(0)
+		time.Sleep(3 * time.Second) // the one that is slow fails too
+		m.failing.Store(false)
+		time.Sleep(10 * time.Second)
+		stall(3 * time.Second)
+		put(ref, account.Settlement, "in time", -1)
+		time.Sleep(10 * time.Second)
+		m.failing.Store(true)
+		put(ref, account.Settlement, "2", -1)
+		time.Sleep(15 * time.Second)
+		m.failing.Store(false)
+		for i := range 10 {
+			put(ref, account.Settlement, fmt.Sprint("late ", i), -1)
+			time.Sleep(time.Second)
+		}
+		const no, yes, over = "too long", "too long, disk full", "over"
+		if want := []string{no, yes, over, no, over, no, yes, no, no}; !slices.Equal(told, want) {
+			t.Errorf("it said %q, want %q", told, want)
+		}
+	})
+}
