@@ -295,9 +295,10 @@ func (m *Member) follow(ctx context.Context) {
 	m.read = gaps
 	m.mu.Lock()
 	m.counts.Changes += uint64(len(changes))
-	before := m.life.Until()
+	now := clock.Now()
+	before := m.life.Admits(now)
 	m.life.Followed(gaps)
-	joined := before.IsZero() && !m.life.Until().IsZero()
+	joined := !before && m.life.Admits(now)
 	back := joined && m.silent
 	m.silent = m.silent && !joined
 	m.publish()

@@ -36,6 +36,8 @@ type link struct {
 	id    string
 	fence int64
 	cut   bool
+	mute  bool // renewals do not pass
+	deaf  bool // changes do not pass
 }
 
 var errCut = errors.New("the link is cut")
@@ -69,7 +71,7 @@ func (l *link) Renew(_ context.Context, p store.Presence, fence bool) (told stor
 	defer l.w.mu.Unlock()
 	r := l.w.nodes[l.id]
 	switch {
-	case l.cut:
+	case l.cut || l.mute:
 		return told, errCut
 	case r.Fence != l.fence || r.State == store.NodeFenced:
 		return told, store.ErrFenced
@@ -97,7 +99,7 @@ func (l *link) Position(context.Context) (store.Position, error) {
 func (l *link) Changes(_ context.Context, since store.Position) ([]store.Change, store.Position, error) {
 	l.w.mu.Lock()
 	defer l.w.mu.Unlock()
-	if l.cut {
+	if l.cut || l.deaf {
 		return nil, since, errCut
 	}
 	from, err := strconv.Atoi(string(since))
@@ -141,6 +143,13 @@ func (l *link) setCut(cut bool) {
 	l.w.mu.Lock()
 	defer l.w.mu.Unlock()
 	l.cut = cut
+}
+
+// setWays cuts one of the two things that a node asks for again and again, or both.
+func (l *link) setWays(mute, deaf bool) {
+	l.w.mu.Lock()
+	defer l.w.mu.Unlock()
+	l.mute, l.deaf = mute, deaf
 }
 
 func (l *link) changed(subject string) {
@@ -381,6 +390,30 @@ func TestOutageCountsNobodyOut(t *testing.T) {
 		if w.nodes["a"].Fence != 1 || w.nodes["b"].Fence != 1 {
 			t.Errorf("fences %d and %d", w.nodes["a"].Fence, w.nodes["b"].Fence)
 		}
+	})
+}
+
+// TestReadingAloneAdmitsNothing: a node whose last renewal is old does not say that it admits again when it reads what changed.
+func TestReadingAloneAdmitsNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := newWorld().join(t, "a", "m")
+		pass(15 * time.Second)
+		a.setWays(true, true)
+		pass(20 * time.Second)
+		a.setWays(false, true)
+		pass(2 * time.Second)
+		a.setWays(true, true)
+		pass(lease)
+		a.setWays(true, false)
+		pass(3 * time.Second)
+		a.want(t, "it reads", store.NodeFenced)
+		if said := a.said.String(); strings.Contains(said, "admits again") {
+			t.Errorf("it said %s", said)
+		}
+		a.setWays(false, false)
+		pass(3 * time.Second)
+		a.want(t, "it renews", store.NodeUp)
+		a.wantSaid(t, "does not renew the place", "the node admits again")
 	})
 }
 
