@@ -36,7 +36,7 @@ var alerts = []Alert{
 	{"ModelDown", `corenode_model_down > 0`, "", true,
 		"a model failed too often and refuses every request: restart the node, and see the lines `actor failed` of the log"},
 	{"LedgerFailures", `increase(corenode_ledger_failures_total[5m]) > 0`, "", true, "transactions fail: see the disk, or with `store.url` the database"},
-	{"LedgerSpilled", `corenode_ledger_spilled_rows > 0`, "", true, "rows go to the spill journal: see the disk, or with `store.url` the database"},
+	{"LedgerSpilled", `corenode_ledger_spilled_rows > 0`, "", true, "rows are in the spill journal: see the disk, or with `store.url` the database"},
 	{"Unrefunded", `increase(corenode_unrefunded_total[10m]) > 0`, "", true, "a refund has to be made by hand, see the playbook"},
 	// A start makes its own before it is first scraped, so that nothing is seen to rise.
 	{"ProvisionalCharges", `increase(corenode_provisional_charges_total[5m]) > 0 ` +
