@@ -67,7 +67,8 @@ var alerts = []Alert{
 	// long as the rate sees them.
 	{"Overloaded", `sum by (instance) (rate(corenode_refusals_total{kind="overloaded"}[5m])) > 0.1 unless on (instance) (` +
 		`max_over_time(corenode_draining[5m]) == 1 or min_over_time(corenode_cluster_admits[5m]) == 0 ` +
-		`or increase(corenode_ledger_failures_total[5m]) > 0 or max_over_time(corenode_model_down[5m]) == 1 ` +
+		`or increase(corenode_ledger_failures_total[5m]) > 0 or max_over_time(corenode_ledger_spilled_rows[5m]) > 0 ` +
+		`or max_over_time(corenode_model_down[5m]) == 1 ` +
 		`or min_over_time(corenode_upstream_replicas_up[5m]) == 0 ` +
 		`or max_over_time(corenode_module_slot_missing{` + noBuiltin + `}[5m]) == 1 ` +
 		`or max_over_time(corenode_module_slot_missing[5m]) == 1 and on (instance) corenode_cluster_renewals_total > 0 ` +

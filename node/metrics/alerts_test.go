@@ -118,6 +118,11 @@ func TestRulesTellOverload(t *testing.T) {
 		corenode_refusals_total{instance="disk",kind="overloaded"}: 0x4 60+60x4 300x20
 		corenode_draining{instance="disk"}: 0x30
 		corenode_ledger_failures_total{instance="disk"}: 0x4 1+1x4 5x20
+		corenode_refusals_total{instance="journal",kind="overloaded"}: 0x4 60+60x25
+		corenode_draining{instance="journal"}: 0x30
+		corenode_ledger_failures_total{instance="journal"}: 0x4 1x25
+		corenode_ledger_spilled_rows{instance="journal"}: 0x4 2x25
+		corenode_ledger_spilled_rows{instance="alone"}: 0x30
 		corenode_refusals_total{instance="relays",kind="overloaded"}: 0x4 60+60x4 300x20
 		corenode_draining{instance="relays"}: 0x30
 		corenode_upstream_replicas_up{instance="relays",model="away"}: 2x4 0x4 2x20
