@@ -32,12 +32,12 @@ type row struct {
 
 // link is one node's way to the world.
 type link struct {
-	w     *world
-	id    string
-	fence int64
-	cut   bool
-	mute  bool // renewals do not pass
-	deaf  bool // changes do not pass
+	w          *world
+	id         string
+	fence      int64
+	cut        bool
+	noRenewals bool // renewals do not pass
+	noChanges  bool // changes do not pass
 }
 
 var errCut = errors.New("the link is cut")
@@ -71,7 +71,7 @@ func (l *link) Renew(_ context.Context, p store.Presence, fence bool) (told stor
 	defer l.w.mu.Unlock()
 	r := l.w.nodes[l.id]
 	switch {
-	case l.cut || l.mute:
+	case l.cut || l.noRenewals:
 		return told, errCut
 	case r.Fence != l.fence || r.State == store.NodeFenced:
 		return told, store.ErrFenced
@@ -99,7 +99,7 @@ func (l *link) Position(context.Context) (store.Position, error) {
 func (l *link) Changes(_ context.Context, since store.Position) ([]store.Change, store.Position, error) {
 	l.w.mu.Lock()
 	defer l.w.mu.Unlock()
-	if l.cut || l.deaf {
+	if l.cut || l.noChanges {
 		return nil, since, errCut
 	}
 	from, err := strconv.Atoi(string(since))
@@ -145,11 +145,11 @@ func (l *link) setCut(cut bool) {
 	l.cut = cut
 }
 
-// setWays cuts one of the two things that a node asks for again and again, or both.
-func (l *link) setWays(mute, deaf bool) {
+// setLost cuts off one of the two things that a node asks for again and again, or both.
+func (l *link) setLost(noRenewals, noChanges bool) {
 	l.w.mu.Lock()
 	defer l.w.mu.Unlock()
-	l.mute, l.deaf = mute, deaf
+	l.noRenewals, l.noChanges = noRenewals, noChanges
 }
 
 func (l *link) changed(subject string) {
@@ -398,19 +398,19 @@ func TestReadingAloneAdmitsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := newWorld().join(t, "a", "m")
 		pass(15 * time.Second)
-		a.setWays(true, true)
+		a.setLost(true, true)
 		pass(20 * time.Second)
-		a.setWays(false, true)
+		a.setLost(false, true)
 		pass(2 * time.Second)
-		a.setWays(true, true)
+		a.setLost(true, true)
 		pass(lease)
-		a.setWays(true, false)
+		a.setLost(true, false)
 		pass(3 * time.Second)
 		a.want(t, "it reads", store.NodeFenced)
 		if said := a.said.String(); strings.Contains(said, "admits again") {
 			t.Errorf("it said %s", said)
 		}
-		a.setWays(false, false)
+		a.setLost(false, false)
 		pass(3 * time.Second)
 		a.want(t, "it renews", store.NodeUp)
 		a.wantSaid(t, "does not renew the place", "the node admits again")
