@@ -46,11 +46,26 @@ func (h *Host) Unneeded() (digests []string) {
 	return digests
 }
 
-// Kept counts how often a policy that ships came into memory: its file is in Dir then.
-func (h *Host) Kept() int {
+// KeepShipped counts how often a policy that ships came into memory and had its file in Dir, once it has tried again to write
+// those that Dir did not take. The error is why it lacks some. One caller at a time.
+func (h *Host) KeepShipped() (kept int, err error) {
+	h.mu.Lock()
+	lacking := maps.Clone(h.lacking)
+	h.mu.Unlock()
+	var errs []error
+	for digest, file := range lacking {
+		err := h.folder.keepShipped(digest, file)
+		errs = append(errs, err)
+		if err == nil {
+			h.mu.Lock()
+			delete(h.lacking, digest)
+			h.kept++
+			h.mu.Unlock()
+		}
+	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.kept
+	return h.kept, errors.Join(errs...)
 }
 
 // DropUnneeded removes the files of unneeded modules that this node has, and forgets these. A rollout goes on naming them: a node that
@@ -409,13 +424,15 @@ func (h *Host) Signature(digest string) ([]byte, error) {
 	return nil, err
 }
 
-// Files visits the module files of a folder, with their signatures and configurations, but for those that had names.
+// Files visits the module files of a folder, with their signatures and configurations, but for those that had names. It goes on past
+// those that cannot be read, and ends at an error of visit.
 func Files(dir string, had map[string]bool, visit func(digest string, wasm, signature, config []byte) error) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	f := folder{dir: dir}
+	var unread []error
 	for _, e := range entries {
 		hex, isModule := strings.CutSuffix(e.Name(), extWasm)
 		digest := digestPrefix + hex
@@ -423,17 +440,17 @@ func Files(dir string, had map[string]bool, visit func(digest string, wasm, sign
 			continue
 		}
 		wasm, signature, config, err := f.readFiles(digest)
-		if errors.Is(err, fs.ErrNotExist) {
-			continue // removed meanwhile
-		}
-		if err == nil && digestOf(wasm) == digest { // others are of no use to anybody
-			err = visit(digest, wasm, signature, config)
-		}
-		if err != nil {
-			return err
+		switch {
+		case errors.Is(err, fs.ErrNotExist): // removed meanwhile
+		case err != nil:
+			unread = append(unread, err)
+		case digestOf(wasm) == digest: // others are of no use to anybody
+			if err := visit(digest, wasm, signature, config); err != nil {
+				return errors.Join(append(unread, err)...)
+			}
 		}
 	}
-	return nil
+	return errors.Join(unread...)
 }
 
 // FolderState is what a folder of modules says of which serve, nil where it says nothing.

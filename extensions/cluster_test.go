@@ -214,6 +214,24 @@ func TestFilesThatGoMeanwhile(t *testing.T) {
 	}
 }
 
+// TestFilesBehindAnUnreadableOne: a file that cannot be read keeps nobody from those behind it.
+func TestFilesBehindAnUnreadableOne(t *testing.T) {
+	f := folder{dir: t.TempDir()}
+	wasm := chatGuest(t, "1")
+	unreadable := f.path(digestPrefix+strings.Repeat("0", 64), extWasm)
+	if err := errors.Join(f.keep(&module{digest: digestOf(wasm)}, wasm), os.Mkdir(unreadable, 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	var visited []string
+	err := Files(f.dir, nil, func(digest string, _, _, _ []byte) error {
+		visited = append(visited, digest)
+		return nil
+	})
+	if err == nil || !strings.Contains(err.Error(), unreadable) || !slices.Equal(visited, []string{digestOf(wasm)}) {
+		t.Errorf("visited %v, %v", visited, err)
+	}
+}
+
 // TestFollowWhatHasCome: a module whose file comes later than the change that wants it has its role after the next
 // change, of another slot, whichever role that is.
 func TestFollowWhatHasCome(t *testing.T) {

@@ -476,23 +476,62 @@ func TestCompilerRefuses(t *testing.T) {
 	}
 }
 
-// TestShippedPoliciesAreKept: the file of a billing module that ships is kept for replays, however it came into memory.
+// TestShippedPoliciesAreKept: the file of a billing module that ships is kept for replays, however it came into memory and whatever lay
+// in its place. It counts once it is there.
 func TestShippedPoliciesAreKept(t *testing.T) {
 	wasm := newGuest(SlotBilling, "1").bytes(t)
+	for _, c := range []struct {
+		name string
+		lies func(path string) error // before
+		late bool                    // it cannot be written until that has gone
+	}{
+		{"nothing", func(string) error { return nil }, false},
+		{"itself", func(path string) error { return os.WriteFile(path, wasm, 0o600) }, false},
+		{"a damaged file", func(path string) error { return os.WriteFile(path, wasm[:len(wasm)-1], 0o600) }, false},
+		{"a folder", func(path string) error { return os.Mkdir(path, 0o700) }, true},
+	} {
+		t.Run(c.name, func(t *testing.T) { testShippedPolicyIsKept(t, wasm, c.lies, c.late) })
+	}
+}
+
+func testShippedPolicyIsKept(t *testing.T, wasm []byte, lies func(path string) error, late bool) {
 	digest := digestOf(wasm)
 	ships := testShipped()
 	at := slices.IndexFunc(ships, func(s shippedModule) bool { return s.slot == SlotBilling })
 	ships[at].digest, ships[at].wasm = digest, func() ([]byte, error) { return wasm, nil }
 	h, l := openWith(t, Options{Dir: t.TempDir(), AllowUnsigned: true, Denied: denials(t, digest)}, ships)
 	<-h.ready
-	if h.Trust(nil, nil); stateOf(t, h, digest) == StateActive || h.Kept() != 0 {
-		t.Fatal("it serves already")
+	kept := func(times int) {
+		t.Helper()
+		if n, err := h.KeepShipped(); n != times || (err == nil) != (times > 0) {
+			t.Errorf("counted %d times, want %d; %v\n%s", n, times, err, l)
+		}
+	}
+	path := h.folder.path(digest, extWasm)
+	if err := lies(path); err != nil {
+		t.Fatal(err)
+	}
+	h.Trust(nil, nil)
+	if n, err := h.KeepShipped(); n != 0 || err != nil || stateOf(t, h, digest) == StateActive {
+		t.Fatalf("it serves already; counted %d times, %v", n, err)
 	}
 	if err := h.Follow(1, []byte(`{"slots":{"billing":{"active":"native","previous":"shipped"}}}`)); err != nil {
 		t.Fatal(err)
 	}
-	if kept, err := os.ReadFile(h.folder.path(digest, extWasm)); err != nil || !bytes.Equal(kept, wasm) || h.Kept() != 1 {
-		t.Errorf("not kept: %v, counted %d times\n%s", err, h.Kept(), l)
+	if late {
+		kept(0)
+		kept(0)
+		if n := strings.Count(l.String(), "not kept for replays"); n != 1 {
+			t.Errorf("said %d times", n)
+		}
+		if err := os.Remove(path); err != nil {
+			t.Fatal(err)
+		}
+	}
+	kept(1)
+	kept(1)
+	if file, err := os.ReadFile(path); err != nil || !bytes.Equal(file, wasm) {
+		t.Errorf("not kept: %v\n%s", err, l)
 	}
 }
 

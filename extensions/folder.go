@@ -112,19 +112,17 @@ func (f folder) keepSignature(digest string, signature []byte) error {
 	return writeFile(f.path(digest, extSignature), signature)
 }
 
-// keepShipped stores the file of a shipped policy: its charges must be
+// keepShipped stores the file of a shipped policy, unless it is there as it should be: its charges must be
 // replayable when another version ships.
-func (f folder) keepShipped(digest string, file func() ([]byte, error)) {
-	if _, err := os.Stat(f.path(digest, extWasm)); err == nil {
-		return
+func (f folder) keepShipped(digest string, file func() ([]byte, error)) error {
+	if there, err := os.ReadFile(f.path(digest, extWasm)); err == nil && digestOf(there) == digest {
+		return nil
 	}
 	wasm, err := file()
-	if err == nil {
-		err = writeFile(f.path(digest, extWasm), wasm)
-	}
 	if err != nil {
-		f.log.Error("a shipped policy is not kept for replays", "module", digest, "err", err)
+		return err
 	}
+	return writeFile(f.path(digest, extWasm), wasm)
 }
 
 // readManifest reads the manifest of a module file in Dir, which is as it was when it was taken.

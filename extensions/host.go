@@ -39,10 +39,12 @@ type Host struct {
 	state      state
 	number     int64           // of the state, as Options.Keep counts
 	numbers    int             // of the last generation
-	kept       int             // see Kept
+	kept       int             // see KeepShipped
 	insisting  map[string]bool // digests of modules that are compiled again where it was killed
 	closed     bool
 	background sync.WaitGroup
+	// lacking are the files of policies that ship and came into memory, by digest, which Dir did not take.
+	lacking map[string]func() ([]byte, error)
 }
 
 // Ready is closed when everything that is to be loaded at the start has been,

@@ -179,8 +179,11 @@ func (h *Host) open(digest string, served bool) (*generation, error) {
 	h.unlock()
 	g, err := h.read(m, served, false)
 	keep := err == nil && m.wasm != nil && slotOf(&g.manifest) == SlotBilling && h.folder.dir != ""
+	var unkept error
 	if keep {
-		h.folder.keepShipped(digest, m.wasm)
+		if unkept = h.folder.keepShipped(digest, m.wasm); unkept != nil {
+			h.log.Error("a shipped policy is not kept for replays", "module", digest, "err", unkept)
+		}
 	}
 	h.lock()
 	defer h.unlock()
@@ -208,7 +211,10 @@ func (h *Host) open(digest string, served bool) (*generation, error) {
 	}
 	m.manifest, m.known = g.manifest, true
 	h.adopt(m, g)
-	if keep { // also where the file was there: who wrote it may not have come as far as this
+	switch {
+	case unkept != nil:
+		h.lacking[digest] = m.wasm
+	case keep: // also where the file was there: who wrote it may not have come as far as this
 		h.kept++
 	}
 	return g, nil

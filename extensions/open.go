@@ -29,7 +29,7 @@ func open(o Options, shipped []shippedModule) (*Host, error) {
 	o.CanaryFactor = cmp.Or(o.CanaryFactor, CanaryFactorDefault)
 	o.CanaryCallsMin = cmp.Or(o.CanaryCallsMin, CanaryCallsMinDefault)
 	h := &Host{builder: builder{options: o, log: o.Log, now: o.Now, ships: shipped}, ready: make(chan struct{}), modules: registry{},
-		insisting: map[string]bool{}}
+		lacking: map[string]func() ([]byte, error){}, insisting: map[string]bool{}}
 	h.SetPrices(o.Prices)
 	if h.log == nil {
 		h.log = slog.Default()

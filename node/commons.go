@@ -23,6 +23,9 @@ import (
 // how long it waits for the answer.
 const lookEvery, lookMax = 500 * time.Millisecond, 5 * time.Second
 
+// offerAgain is the pause after a policy that ships could not be offered to the store.
+const offerAgain = 30 * time.Second
+
 // sweepModulesEvery is how often files of modules are removed that nobody needs.
 const sweepModulesEvery = time.Hour
 
@@ -47,7 +50,6 @@ type commons struct {
 	failed      map[string]string // modules that could not be loaded, and why
 	away        bool              // the last look failed, and the log says so
 	behind      error             // why the last look did not follow all that the store has; nil when it did
-	offered     int               // Kept of the modules as the files of the folder were last offered; -1: never
 	swept       time.Time         // when files of modules were last removed that nobody needs
 
 	pricing    sync.Mutex                            // one change of the listed prices at a time
@@ -56,7 +58,7 @@ type commons struct {
 }
 
 func newCommons(s store.Common, id string, n *node) *commons {
-	c := &commons{store: s, id: id, node: n, log: n.log, woken: make(chan struct{}, 1), failed: map[string]string{}, offered: -1,
+	c := &commons{store: s, id: id, node: n, log: n.log, woken: make(chan struct{}, 1), failed: map[string]string{},
 		asked: make(chan chan error), ended: make(chan struct{})}
 	c.listed.Store(&map[string]abi.Prices{})
 	return c
@@ -135,11 +137,13 @@ func (n *node) followCommons() {
 		return
 	}
 	stopped := make(chan struct{})
-	go n.commons.run(stopped)
+	var following sync.WaitGroup
+	following.Go(func() { n.commons.run(stopped) })
+	following.Go(func() { n.commons.offerShipped(stopped) })
 	n.database.Handle(store.TopicCommons, n.commons.catchUp)
 	n.closers = append(n.closers, func() {
 		close(stopped)
-		<-n.commons.ended
+		following.Wait()
 	})
 }
 
@@ -197,18 +201,36 @@ func (c *commons) catchUp([]string) error {
 
 var errLooking = errors.New("prices and modules are still being brought")
 
-// offerShipped keeps the policies in the store that ship with this program, as they come to the folder: their charges are replayed by
-// nodes that ship others.
-func (c *commons) offerShipped() error {
-	kept := c.node.modules.Kept()
-	if kept == c.offered {
-		return nil
+// offerShipped keeps the policies in the store that ship with this program, as they come to the folder, until stopped is closed: their
+// charges are replayed by nodes that ship others. No look waits for it: a file may take long.
+func (c *commons) offerShipped(stopped <-chan struct{}) {
+	offered, failing := -1, false // offered is how often one had come to the folder at the last offer
+	for {
+		kept, err := c.node.modules.KeepShipped()
+		if kept != offered {
+			if away := c.offerLacking(); away == nil {
+				offered = kept
+			} else {
+				err = errors.Join(err, away)
+			}
+		}
+		switch {
+		case err != nil && !failing:
+			c.log.Error("the modules that ship are not kept for replays on other nodes; it is tried again until they are",
+				"error", err.Error())
+		case err == nil && failing:
+			c.log.Info("the modules that ship are kept for replays on other nodes")
+		}
+		pause := lookEvery
+		if failing = err != nil; failing {
+			pause = offerAgain
+		}
+		select {
+		case <-time.After(pause):
+		case <-stopped:
+			return
+		}
 	}
-	if err := c.offerLacking(); err != nil {
-		return fmt.Errorf("the modules that ship are not kept for replays on other nodes: %w", err)
-	}
-	c.offered = kept
-	return nil
 }
 
 // offerLacking keeps in the store what the folder has, the store lacks and somebody may need.
@@ -247,7 +269,7 @@ func (c *commons) look() error {
 	if err == nil && time.Since(c.swept) > sweepModulesEvery && numbers[store.CommonRollout] == c.node.modules.Number() {
 		c.swept, err = time.Now(), c.sweepModules()
 	}
-	return errors.Join(err, c.report(), c.followPeers(), c.offerShipped())
+	return errors.Join(err, c.report(), c.followPeers())
 }
 
 // take follows what the store has, by its numbers. What serves is not followed without the files that came before it: nothing would

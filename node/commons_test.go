@@ -29,7 +29,6 @@ import (
 	"corenode/node/store"
 	"corenode/node/store/postgrestest"
 	"corenode/wasm/abi"
-	"corenode/wasm/builtin"
 )
 
 // member starts one more node on the database of a URL.
@@ -482,69 +481,6 @@ func TestOnlyTrustedSignaturesAreKept(t *testing.T) {
 		if err := host.Close(); err != nil {
 			t.Error(err)
 		}
-	}
-}
-
-// lookedStore is a store that a node looks at. It says how often its files are listed, and may refuse to keep one.
-type lookedStore struct {
-	keepingStore
-	listed  int
-	refuses error
-}
-
-func (*lookedStore) Numbers(context.Context) (map[string]int64, error) {
-	return map[string]int64{}, nil
-}
-
-func (*lookedStore) Report(store.NodeReport) error { return nil }
-
-func (s *lookedStore) ModuleList() ([]store.ModuleFile, int64, error) {
-	s.listed++
-	return nil, 0, nil
-}
-
-func (s *lookedStore) PutModule(m store.ModuleFile, ask bool) error {
-	if s.refuses != nil {
-		return s.refuses
-	}
-	return s.keepingStore.PutModule(m, ask)
-}
-
-// TestLatePoliciesAreOffered: the file of a policy that ships is in the store also where the policy came into memory after the start,
-// as soon as the store takes it. A look that finds no news lists no files.
-func TestLatePoliciesAreOffered(t *testing.T) {
-	all := builtin.Modules()
-	digest := all[slices.IndexFunc(all, func(m builtin.Module) bool { return m.Name == builtin.TariffName })].Digest
-	cfg := config.Default()
-	cfg.DataDir = t.TempDir()
-	n := &node{cfg: cfg, log: slog.New(slog.DiscardHandler)}
-	host, err := extensions.Open(extensions.Options{Dir: n.modulesDir(), CacheDir: moduleCache, AllowUnsigned: true, Log: n.log,
-		Denied: []extensions.Denial{{Digest: digest}}, Keep: func(before int64, _ []byte) (int64, error) { return before + 1, nil }})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer host.Close()
-	n.modules = host
-	s := &lookedStore{}
-	c := newCommons(s, "a", n)
-	<-host.Ready()
-	if err := c.look(); err != nil || s.kept.Digest != "" {
-		t.Fatalf("kept is %q, %v", s.kept.Digest, err)
-	}
-	host.Trust(nil, nil)
-	if err := host.Follow(1, []byte(`{"slots":{"billing":{"active":"native","previous":"shipped"}}}`)); err != nil {
-		t.Fatal(err)
-	}
-	if s.refuses = errors.New("the disk is full"); !errors.Is(c.look(), s.refuses) {
-		t.Error("the policy is not offered, or nobody is told that it is not kept")
-	}
-	s.refuses = nil
-	if err := c.look(); err != nil || s.kept.Digest != digest {
-		t.Errorf("kept is %q, want %s; %v", s.kept.Digest, digest, err)
-	}
-	s.listed = 0
-	if err := c.look(); err != nil || s.listed != 0 {
-		t.Errorf("without news: listed %d times, %v", s.listed, err)
 	}
 }
 

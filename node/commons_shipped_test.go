@@ -1,0 +1,145 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"corenode/extensions"
+	"corenode/node/config"
+	"corenode/node/store"
+	"corenode/wasm/builtin"
+)
+
+// lookedStore is a store that a node looks at, and to which it offers files.
+type lookedStore struct {
+	silentStore
+	mu     sync.Mutex // guards what follows
+	kept   []string   // digests, in order
+	tries  int        // to keep one
+	listed int        // how often its files were
+	// away is what Numbers gives, refuses what PutModule does, which also waits for blocks where there is one.
+	away, refuses error
+	blocks        chan struct{}
+}
+
+func (s *lookedStore) Numbers(context.Context) (map[string]int64, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return map[string]int64{}, s.away
+}
+
+func (*lookedStore) Report(store.NodeReport) error { return nil }
+
+func (s *lookedStore) ModuleList() ([]store.ModuleFile, int64, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.listed++
+	return nil, 0, nil
+}
+
+func (s *lookedStore) PutModule(m store.ModuleFile, _ bool) error {
+	s.mu.Lock()
+	s.tries++
+	blocks := s.blocks
+	s.mu.Unlock()
+	if blocks != nil {
+		<-blocks
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.refuses == nil {
+		s.kept = append(s.kept, m.Digest)
+	}
+	return s.refuses
+}
+
+// change changes what it does from now on.
+func (s *lookedStore) change(how func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	how()
+}
+
+// TestLatePoliciesAreOffered: the file of a policy that ships is in the store also where the policy came into memory after the start,
+// as soon as the store takes it. It is offered now and then until then, and no look waits for that or is silent of what it cannot follow.
+func TestLatePoliciesAreOffered(t *testing.T) {
+	all := builtin.Modules()
+	digest := all[slices.IndexFunc(all, func(m builtin.Module) bool { return m.Name == builtin.TariffName })].Digest
+	synctest.Test(t, func(t *testing.T) {
+		var lines bytes.Buffer
+		cfg := config.Default()
+		cfg.DataDir = t.TempDir()
+		n := &node{cfg: cfg, log: slog.New(slog.NewTextHandler(&lines, nil))}
+		host, err := extensions.Open(extensions.Options{Dir: n.modulesDir(), CacheDir: moduleCache, AllowUnsigned: true, Log: n.log,
+			Denied: []extensions.Denial{{Digest: digest}}, Keep: func(before int64, _ []byte) (int64, error) { return before + 1, nil }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		n.modules = host
+		<-host.Ready()
+		s := &lookedStore{}
+		c := newCommons(s, "a", n)
+		stopped := make(chan struct{})
+		var following sync.WaitGroup
+		following.Go(func() { c.run(stopped) })
+		following.Go(func() { c.offerShipped(stopped) })
+		defer func() {
+			close(stopped)
+			following.Wait()
+			if err := host.Close(); err != nil {
+				t.Error(err)
+			}
+		}()
+		// after gives what the store was asked for within some time, and which lines of the log have these texts.
+		after := func(pause time.Duration, texts ...string) (kept []string, tries, listed int, said []int) {
+			s.change(func() { s.kept, s.tries, s.listed = nil, 0, 0 })
+			lines.Reset()
+			time.Sleep(pause)
+			synctest.Wait()
+			for _, text := range texts {
+				said = append(said, strings.Count(lines.String(), text))
+			}
+			return s.kept, s.tries, s.listed, said
+		}
+		const unfollowed = "cannot be followed"
+		const unkept, kept = "are not kept for replays on other nodes;", "are kept for replays on other nodes"
+		if got, tries, _, _ := after(time.Hour); tries != 0 {
+			t.Fatalf("kept are %v", got)
+		}
+		s.change(func() { s.refuses = errors.New("the disk is full") })
+		host.Trust(nil, nil)
+		if err := host.Follow(1, []byte(`{"slots":{"billing":{"active":"native","previous":"shipped"}}}`)); err != nil {
+			t.Fatal(err)
+		}
+		if _, tries, _, said := after(time.Hour, unkept); tries < 2 || tries > int(time.Hour/offerAgain)+1 || said[0] != 1 {
+			t.Errorf("offered %d times within an hour to a store that refuses; said %d times", tries, said)
+		}
+		s.change(func() { s.away = errors.New("no route to the database") })
+		if _, _, _, said := after(time.Hour, unfollowed, "no route", unkept); !slices.Equal(said, []int{1, 1, 0}) {
+			t.Errorf("of a database that is away, %v lines", said)
+		}
+		blocks := make(chan struct{})
+		s.change(func() { s.away, s.refuses, s.blocks = nil, nil, blocks })
+		if _, tries, _, _ := after(time.Minute); tries != 1 {
+			t.Errorf("%d offers at once", tries)
+		}
+		if err := c.catchUp(nil); err != nil {
+			t.Errorf("while a file is offered: %v", err)
+		}
+		close(blocks)
+		if got, _, _, said := after(time.Minute, kept); !slices.Equal(got, []string{digest}) || said[0] != 1 {
+			t.Errorf("kept are %v, want %s; said %d times", got, digest, said)
+		}
+		if _, _, listed, _ := after(time.Hour); listed != 0 {
+			t.Errorf("without news: listed %d times", listed)
+		}
+	})
+}
