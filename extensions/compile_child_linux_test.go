@@ -77,15 +77,7 @@ func TestCompilesOnABrokenDisk(t *testing.T) {
 		}},
 	} {
 		t.Run(how.name, func(t *testing.T) {
-			disk := t.TempDir()
-			if err := mount("-t", "tmpfs", "-o", "size=1m", "tmpfs", disk); err != nil {
-				t.Skipf("no disk without the right to mount one: %v", err)
-			}
-			t.Cleanup(func() {
-				if err := syscall.Unmount(disk, 0); err != nil {
-					t.Error(err)
-				}
-			})
+			disk := mountDisk(t)
 			h, l := openTest(t, Options{Dir: t.TempDir(), CacheDir: disk})
 			if err := how.breaks(t, disk); err != nil {
 				t.Fatal(err)
@@ -96,6 +88,55 @@ func TestCompilesOnABrokenDisk(t *testing.T) {
 			wantUnkept(t, l, how.why)
 		})
 	}
+}
+
+// TestOpensOnAReadOnlyDisk: a node starts with compiled modules that it cannot write. It runs those that it alone may write to.
+func TestOpensOnAReadOnlyDisk(t *testing.T) {
+	kept, unkept := chatGuest(t, "1"), chatGuest(t, "2")
+	for _, as := range []struct {
+		name string
+		mode os.FileMode
+		used bool
+	}{{"private", 0o700, true}, {"of others too", 0o755, false}} {
+		t.Run(as.name, func(t *testing.T) {
+			disk := mountDisk(t)
+			h, _ := openTest(t, Options{CacheDir: disk})
+			if _, err := h.Load(t.Context(), kept, nil, nil); err != nil {
+				t.Fatal(err)
+			}
+			if err := errors.Join(os.Chmod(disk, as.mode), mount("-o", "remount,ro", disk)); err != nil {
+				t.Fatal(err)
+			}
+			command, started := compilers(t, "compiles")
+			h, l := openTest(t, Options{CacheDir: disk, CompileCommand: command})
+			if _, err := h.Load(t.Context(), kept, nil, nil); err != nil {
+				t.Error(err)
+			}
+			said, used := strings.Contains(l.String(), "cannot be kept"), h.options.CacheDir == disk
+			if said == as.used || used != as.used || len(started()) > 0 {
+				t.Errorf("compiled by %d, in %q:\n%s", started(), h.options.CacheDir, l)
+			}
+			if _, err := h.Load(t.Context(), unkept, nil, nil); err != nil {
+				t.Error(err)
+			}
+			wantUnkept(t, l, "read-only file system")
+		})
+	}
+}
+
+// mountDisk mounts a small disk until the test ends.
+func mountDisk(t *testing.T) (dir string) {
+	t.Helper()
+	dir = t.TempDir()
+	if err := mount("-t", "tmpfs", "-o", "size=1m", "tmpfs", dir); err != nil {
+		t.Skipf("no disk without the right to mount one: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := syscall.Unmount(dir, 0); err != nil {
+			t.Error(err)
+		}
+	})
+	return dir
 }
 
 func mount(args ...string) error {

@@ -250,5 +250,9 @@ func privateDir(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
+	info, err := os.Stat(dir)
+	if err != nil || info.Mode().Perm() == 0o700 { // then a disk that can only be read will do
+		return err
+	}
 	return os.Chmod(dir, 0o700)
 }

@@ -46,10 +46,12 @@ func open(o Options, shipped []shippedModule) (*Host, error) {
 	h.unkept = h.warnsOnce("compiled modules cannot be kept, so a start compiles them again")
 	h.onFault = h.failed
 	h.trust.Store(&trust{keys: o.TrustedKeys, denied: o.Denied, unsigned: o.AllowUnsigned})
-	for _, dir := range []string{o.Dir, o.CacheDir} {
-		if err := privateDir(dir); err != nil {
-			return nil, err
-		}
+	if err := privateDir(o.Dir); err != nil {
+		return nil, err
+	}
+	if err := privateDir(o.CacheDir); err != nil { // others may write there what would run here
+		h.unkept(err)
+		h.options.CacheDir = ""
 	}
 	h.folder.removeHalves()
 	h.foreign.Store(&map[Slot]*slot{})

@@ -22,7 +22,7 @@ type Options struct {
 	Number int64
 	// After is closed when the background may begin to load modules, so that it is in nobody's way. nil: at once.
 	After <-chan struct{}
-	// CacheDir holds compiled modules. Default Dir/cache.
+	// CacheDir holds compiled modules. Default Dir/cache. One that cannot be made private is not used.
 	CacheDir string
 	// CompileCommand is a program with arguments that does what guest.CompileModule
 	// does, given the cache folder as one more argument and the module at its standard
