@@ -119,7 +119,8 @@ func CompileModule(metered io.Reader, dir string, answer io.Writer) error {
 
 // compileInto compiles a module into a folder, with the sum that makes it count:
 // only who compiled to the end knows that the files are whole. The host checks
-// the sum, as it does with what it finds there at any time.
+// the sum, as it does with what it finds there at any time. Where the folder keeps nothing it compiles all the same: what takes too much
+// memory is killed here, and the node does not try it.
 func compileInto(metered io.Reader, dir string, answer io.Writer) error {
 	module, err := io.ReadAll(metered)
 	if err != nil {
