@@ -306,5 +306,5 @@ func (p *planted) plantDisk() {
 	}()
 	client.Go(func() { p.ask() })
 	waitFor(p.T, "a commit that does not end", func() bool { return p.disk.waiting.Load() > 0 })
-	p.says(`(The disk does not keep up: the commit of the ledger that runs has taken|\d+ rows are in the spill journal, which the disk does not have)`)
+	p.says(`(The disk does not keep up: the commit of the ledger that runs has taken|\d+ rows are in the spill journal, and the disk does not have)`)
 }

@@ -54,7 +54,8 @@ func (l *Log) write(b limit.Batch, d *decisions) (err error) {
 		}
 		return nil
 	case l.cfg.Rejects(d.err):
-		d.maybe = false // the store said so, and wrote nothing
+		d.maybe = false // the store said so, and wrote nothing: it works
+		l.worked()
 		return d.err
 	case l.cfg.Spill == nil:
 		return d.err

@@ -235,6 +235,26 @@ func TestOutageIsToldOf(t *testing.T) {
 	}
 }
 
+// TestRejectedRowEndsAnOutage: a store that rejects a row works.
+func TestRejectedRowEndsAnOutage(t *testing.T) {
+	for _, spill := range []Spill{nil, &ledgertest.Spill{RoomFor: 100}} {
+		synctest.Test(t, func(t *testing.T) {
+			over := 0
+			m := &memory{poison: "bad"}
+			_, ref := start(t, Config{Spill: spill, RetryMin: time.Millisecond, RetryMax: 5 * time.Second, Recovered: func(int) { over++ },
+				Rejects: func(err error) bool { return err.Error() == "bad row" }}, m)
+			m.failing.Store(true)
+			put(ref, account.Hold, "1", 0)
+			m.failing.Store(false)
+			put(ref, account.Settlement, "bad", -1)
+			time.Sleep(20 * time.Second)
+			if over != 1 {
+				t.Errorf("spills %v: the outage ended %d times", spill != nil, over)
+			}
+		})
+	}
+}
+
 // TestOutageIsToldOfWithoutRows: an outage that begins right after another is told of although nothing is asked for
 // meanwhile, and once each outage.Every. Only what failed is counted.
 func TestOutageIsToldOfWithoutRows(t *testing.T) {
@@ -304,7 +324,7 @@ func TestOutageSaysWhyLate(t *testing.T) {
 		m.failing.Store(false)
 		for i := range 10 {
 			put(ref, account.Settlement, fmt.Sprint("late ", i), -1)
-			time.Sleep(time.Second)
+			time.Sleep(1100 * time.Millisecond) // no put begins in the moment in which a transaction ends
 		}
 		const no, yes, over = "too long", "too long, disk full", "over"
 		if want := []string{no, yes, over, no, over, no, yes, no, no}; !slices.Equal(told, want) {

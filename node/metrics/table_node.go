@@ -6,7 +6,7 @@ var actors = []Metric{
 	{Name: "corenode_ledger_waiting", Type: Gauge, Unit: "rows", Panel: "Ledger", Help: "Rows that wait for the next transaction",
 		Watch: "above 0 for seconds: the disk, or with `store.url` the database, is slow, full or away"},
 	{Name: "corenode_ledger_spilled_rows", Type: Gauge, Unit: "rows", Panel: "Ledger", Help: "Rows in the spill journal",
-		Watch: "alert above 0: the database does not have them yet"},
+		Watch: "alert above 0: the database does not have all of them yet"},
 	{Name: "corenode_unrefunded_total", Type: Counter, Panel: "Money at risk",
 		Help: "Requests whose connection was closed without an answer, since neither the database nor the spill journal took the " +
 			"refund in time",

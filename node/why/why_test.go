@@ -57,9 +57,9 @@ func TestPlantedCauses(t *testing.T) {
 		"disk spills": {func(_, s *Sample) {
 			s.Collector += 600 * time.Millisecond
 			s.Ledger = Ledger{Commits: 115, Busy: 980 * time.Millisecond, Spilled: 1, Waiting: 2}
-		}, "1 rows are in the spill journal, which the disk does not have yet; 2 wait."},
+		}, "1 rows are in the spill journal, and the disk does not have all of them yet; 2 wait."},
 		"disk spills elsewhere": {func(_, s *Sample) { s.Ledger = Ledger{Spilled: 1572, Under: time.Second, Elsewhere: true} },
-			"1572 rows are in the spill journal, which the database does not have yet; 0 wait."},
+			"1572 rows are in the spill journal, and the database does not have all of them yet; 0 wait."},
 		"prompt": {func(_, s *Sample) {
 			queued(s)
 			s.Requests = append(s.Requests, Request{ID: "req_9", AccountID: "acct_2", Model: "m", Prefill: true, Prompt: 74_000, Cached: 1000, Input: 390})
