@@ -21,6 +21,38 @@ func shortName(n int) string {
 	return string(append(name, 'x'))
 }
 
+// schemaBodies are requests whose schemas are deep or have many properties; mixed is another number for each.
+func schemaBodies(mixed func(i int) int) map[string]string {
+	nested := strings.Repeat(`{"items":`, scan.DepthMax/2) + `{"properties":{` + strings.Repeat(`"p":{},`, guest.BodyBytesFair/10) +
+		`"p":{}}}` + strings.Repeat(`}`, scan.DepthMax/2)
+	declared := func(key, schema string) string {
+		return `{"tools":[{"functionDeclarations":[{"name":"f","` + key + `":` + schema + `}]}],"contents":[{"parts":[{"text":"q"}]}]}`
+	}
+	enum := `{"enum":[` + strings.Repeat(`0,`, guest.BodyBytesFair*2/5) + `0]}`
+	nest := func(before, after string) string { // as deep as a body may be
+		const levels = (scan.DepthMax - 8) / 2
+		return strings.Repeat(before, levels) + enum + strings.Repeat(after, levels)
+	}
+	properties := nest(`{"properties":{"b":{},"a":`, `},"propertyOrdering":["a"]}`)
+	many := func(item func(n int) string) string { // in half of a body
+		items := make([]string, guest.BodyBytesFair/25)
+		for i := range items {
+			items[i] = item(i)
+		}
+		return strings.Join(items, ",")
+	}
+	long := strings.Repeat("x", guest.BodyBytesFair/5)
+	return map[string]string{
+		"nested schemas":         declared("parameters", nested),
+		"nested properties":      declared("parameters", properties),
+		"nested JSON properties": declared("parametersJsonSchema", properties),
+		"nested orders":          declared("parametersJsonSchema", nest(`{"properties":{"b":{},"a":{}},"propertyOrdering":[`, `]}`)),
+		"an order of many": declared("parameters", `{"properties":{`+many(func(n int) string { return fmt.Sprintf(`"%d":{}`, mixed(n)) })+
+			`},"propertyOrdering":[`+many(func(n int) string { return fmt.Sprintf(`"%d"`, n) })+`]}`),
+		"long names": declared("parameters", `{"properties":{"`+long+`a":{},"`+long+`b":{}},"propertyOrdering":["`+long+`b","`+long+`a"]}`),
+	}
+}
+
 // TestShippedCope: no body of a size that is fair takes all ticks of a shipped
 // translator; a client could take it out of service with a few.
 func TestShippedCope(t *testing.T) {
@@ -69,11 +101,7 @@ func TestShippedCope(t *testing.T) {
 			"namespaces, no names": namespaces(""),
 		},
 	}
-	nested := strings.Repeat(`{"items":`, scan.DepthMax/2) + `{"properties":{` + strings.Repeat(`"p":{},`, guest.BodyBytesFair/10) +
-		`"p":{}}}` + strings.Repeat(`}`, scan.DepthMax/2)
-	bodies["generate-content"] = map[string]string{
-		"nested schemas": `{"tools":[{"functionDeclarations":[{"name":"f","parameters":` + nested + `}]}],"contents":[{"parts":[{"text":"q"}]}]}`,
-	}
+	bodies["generate-content"] = schemaBodies(mixed)
 	for name, object := range objects {
 		text, err := json.Marshal(object)
 		if err != nil {

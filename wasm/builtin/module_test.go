@@ -35,12 +35,12 @@ func TestModulesAreWhatTheySay(t *testing.T) {
 
 			ConfigSchema json.RawMessage `json:"config_schema"`
 
-			Routes, Keys, Headers, Query, Statuses json.RawMessage
-			Framing                                string
-			ContentType                            string `json:"content_type"`
-			KeepAlive                              string
-			AnyContentType                         bool `json:"any_content_type"`
-			Array                                  bool
+			Routes, Keys, Headers, Query, Statuses, Ticks json.RawMessage
+			Framing                                       string
+			ContentType                                   string `json:"content_type"`
+			KeepAlive                                     string
+			AnyContentType                                bool `json:"any_content_type"`
+			Array                                         bool
 		}
 		d := json.NewDecoder(bytes.NewReader(section(t, wasm, "corenode.manifest")))
 		d.DisallowUnknownFields()

@@ -18,7 +18,9 @@ type schema struct {
 	anyOf    []byte // schemas, each with a comma before it
 	enum     []byte // the text of an array
 	nullable bool
-	order    ordering // in out
+	order    ordering // of the properties, whose text is in out
+	// propertiesAt is where that text begins.
+	propertiesAt int
 }
 
 // readSchema reads a Schema and returns the JSON schema.
@@ -53,11 +55,13 @@ func (r *request) schemaMember(s *schema, name string) {
 	case "items":
 		s.add(name, r.readSchema())
 	case "properties":
-		properties := r.readSchemas()
-		s.add(name, properties)
-		s.order.from, s.order.to = len(s.out)-len(properties), len(s.out)
+		var text []byte
+		text, s.order.properties = r.readSchemas()
+		s.add(name, text)
+		s.propertiesAt = len(s.out) - len(text)
 	case "defs", "$defs":
-		s.add("$defs", r.readSchemas())
+		text, _ := r.readSchemas()
+		s.add("$defs", text)
 	case "ref", "$ref":
 		s.addText("$ref", r.Str())
 	case "additionalProperties":
@@ -90,17 +94,21 @@ func (r *request) schemaMember(s *schema, name string) {
 	}
 }
 
-// readSchemas reads an object whose values are Schemas.
-func (r *request) readSchemas() []byte {
+// readSchemas reads an object whose values are Schemas, and says where its members are in the text.
+func (r *request) readSchemas() (text []byte, members []property) {
 	if !r.Open(scan.Object) {
-		return nil
+		return nil, nil
 	}
 	var out []byte
 	for r.S.Next() {
-		out = appendName(append(out, ','), r.S.Key())
+		out = append(out, ',')
+		from := len(out)
+		out = appendName(out, r.S.Key())
+		value := len(out)
 		out = append(out, r.readSchema()...)
+		members = append(members, property{from, value, len(out)})
 	}
-	return enclosed('{', out, '}')
+	return enclosed('{', out, '}'), members
 }
 
 // integerText reads an integer of 0 or more, which may be a text as the protocol
@@ -126,7 +134,7 @@ func (s *schema) addText(name string, raw []byte) {
 
 // json is the JSON schema, once all members were read.
 func (s *schema) json() []byte {
-	s.order.put(s.out)
+	s.order.put(s.out[s.propertiesAt:])
 	switch {
 	case s.kind == "" || s.kind == "type_unspecified":
 	case s.nullable && s.kind != "null":

@@ -1,6 +1,10 @@
 package generatecontent
 
 import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
 	"testing"
 
 	"corenode/engine/grammar"
@@ -35,6 +39,46 @@ func TestEnumOfNumbers(t *testing.T) {
 		}
 		if got != fits {
 			t.Errorf("%s of %s: %v", text, q.Format.Schema, got)
+		}
+	}
+}
+
+// TestOrderOfManyNames: names of any length, with beginnings in common, come in the order that is asked for.
+func TestOrderOfManyNames(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	schema := func(names, order []string) string {
+		members, asked := make([]string, len(names)), make([]string, len(order))
+		for i, name := range names {
+			members[i] = fmt.Sprintf(`"%s":{"title":"%[1]s"}`, name)
+		}
+		for i, name := range order {
+			asked[i] = `"` + name + `"`
+		}
+		return `{"properties":{` + strings.Join(members, ",") + `},"propertyOrdering":[` + strings.Join(asked, ",") + `]}`
+	}
+	for range 500 {
+		seen := map[string]bool{}
+		for range 1 + random.IntN(30) {
+			seen[strings.Repeat("x", random.IntN(12))+strings.Repeat("y", random.IntN(3))] = true
+		}
+		var names []string
+		for name := range seen {
+			names = append(names, name)
+		}
+		slices.Sort(names)
+		random.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
+		order := make([]string, random.IntN(30))
+		for i := range order {
+			order[i] = strings.Repeat("x", random.IntN(12)) + strings.Repeat("y", random.IntN(3))
+		}
+		var want []string
+		for _, name := range append(slices.Clone(order), names...) {
+			if seen[name] && !slices.Contains(want, name) {
+				want = append(want, name)
+			}
+		}
+		if got := string(ordered([]byte(schema(names, order)))); got != schema(want, order) {
+			t.Fatalf("%s became %s", schema(names, order), got)
 		}
 	}
 }
