@@ -138,6 +138,11 @@ func connect(dir string, create bool) (c *admin.Client, hangUp func() error, err
 	if !errors.Is(err, admin.ErrNoNode) {
 		return nil, nil, err
 	}
+	if store.InCluster(dir) { // any other is opened below, which says so itself
+		if held, _ := store.Held(dir); held {
+			return nil, nil, unanswered(fmt.Errorf("%w: %s (process %s)", store.ErrLocked, dir, cmp.Or(store.Owner(dir), "unknown")), err)
+		}
+	}
 	if store.InCluster(dir) && hasDatabase(dir) {
 		return nil, nil, fmt.Errorf("%s has rows of its own, in %s, and a node.id, which says that they are in PostgreSQL: if they are, "+
 			"move %[2]s* away and start the node with store.url; if no node ever ran on it with store.url and no move went through, "+
@@ -152,12 +157,17 @@ func connect(dir string, create bool) (c *admin.Client, hangUp func() error, err
 	}
 	s, openErr := sqlite.Open(dir)
 	if errors.Is(openErr, store.ErrLocked) {
-		return nil, nil, fmt.Errorf("%w, which does not answer: it starts, ends or hangs: %w", openErr, err)
+		return nil, nil, unanswered(openErr, err)
 	}
 	if openErr != nil {
 		return nil, nil, openErr
 	}
 	return admin.Local(admin.New(s, nobody{}, nil, nil, nil)), s.Close, nil
+}
+
+// unanswered is the error of a folder that a process has which could not be reached.
+func unanswered(locked, unreached error) error {
+	return fmt.Errorf("%w, which does not answer: it starts, ends or hangs: %w", locked, unreached)
 }
 
 func hasDatabase(dir string) bool {

@@ -37,3 +37,24 @@ func TestClusterOfNodes(t *testing.T) {
 		t.Errorf("an unaware node: %v", err)
 	}
 }
+
+// TestClusteredNodeThatStarts: a command says of a process that has the folder that it does not answer, and not to start one.
+func TestClusteredNodeThatStarts(t *testing.T) {
+	dir := t.TempDir()
+	if err := store.JoinCluster(dir, "node_a"); err != nil {
+		t.Fatal(err)
+	}
+	says := func(want string) {
+		t.Helper()
+		if _, err := typed("account", "list", "--data-dir", dir); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %q", err, want)
+		}
+	}
+	says("start it first")
+	lock, err := store.LockFolder(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer lock.Close()
+	says("it starts, ends or hangs")
+}
