@@ -84,32 +84,51 @@ func ready(ctx context.Context, said config.Partial, named bool) error {
 	return err
 }
 
-// alive asks the admin listener, and where that is not known, or does not answer in half of the time, the API. A refusal is an answer
-// as well: clients may have all the connections that a listener takes.
+// alive asks the admin listener, and where that is not known, or has not answered in half of the time, the API too: the first answer
+// of either counts. A refusal is an answer as well: clients may have all the connections that a listener takes.
 func alive(ctx context.Context, said config.Partial, named bool) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel() // of the one that is left, when the other has answered
+	answers := make(chan error, 2)
+	ask := func(base string) {
+		_, err := asked(ctx, base+"/healthz")
+		answers <- err
+	}
+	pending := 0
 	var unheard error
 	if dir := folderOf(said, named); dir != "" {
 		base, err := admin.BaseOf(dir)
-		if err == nil {
-			half, cancel := context.WithTimeout(ctx, healthTimeout/2)
-			_, err = asked(half, base+"/healthz")
-			cancel()
-		} else if held, _ := store.Held(dir); held && errors.Is(err, fs.ErrNotExist) {
-			return nil // it starts, which may take long, or ends
+		if errors.Is(err, fs.ErrNotExist) {
+			if held, _ := store.Held(dir); held {
+				return nil // it starts, which may take long, or ends
+			}
 		}
+		if unheard = err; err == nil {
+			go ask(base)
+			select {
+			case unheard = <-answers:
+				if unheard == nil {
+					return nil
+				}
+			case <-time.After(healthTimeout / 2):
+				pending++
+			}
+		}
+	}
+	if base, err := apiBase(said, named); err != nil {
+		unheard = errors.Join(unheard, err)
+	} else {
+		go ask(base)
+		pending++
+	}
+	for range pending {
+		err := <-answers
 		if err == nil {
 			return nil
 		}
-		unheard = err
+		unheard = errors.Join(unheard, err)
 	}
-	base, err := apiBase(said, named)
-	if err == nil {
-		_, err = asked(ctx, base+"/healthz")
-	}
-	if err != nil {
-		return errors.Join(unheard, err)
-	}
-	return nil
+	return unheard
 }
 
 // folderOf is the data folder of the node, or "" where it is not known or the caller named an address. A folder that no source

@@ -164,6 +164,41 @@ func TestHealthLiveBehindAHungListener(t *testing.T) {
 	}
 }
 
+// TestHealthLiveOfASlowListener: an admin listener that answers after the API is asked, which says nothing, is one of a node that lives.
+func TestHealthLiveOfASlowListener(t *testing.T) {
+	t.Parallel() // most of it is waiting
+	asked := make(chan struct{})
+	clients := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		close(asked)
+		<-r.Context().Done()
+	}))
+	defer clients.Close()
+	operators := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		select {
+		case <-asked:
+		case <-r.Context().Done():
+		}
+	}))
+	defer operators.Close()
+	dir := t.TempDir()
+	lock, err := store.LockFolder(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer lock.Close()
+	if _, err := admin.Announce(dir, operators.Listener.Addr().String(), "a-token-of-the-node", ""); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := admin.AnnounceAPI(dir, clients.URL); err != nil {
+		t.Fatal(err)
+	}
+	cmd := Root("test", nil)
+	cmd.SetArgs([]string{"health", "--live", "--data-dir", dir})
+	if err := cmd.Execute(); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestHealthOfABadConfiguration: a mistake that a running node does not notice is none of its health.
 func TestHealthOfABadConfiguration(t *testing.T) {
 	t.Setenv("CORENODE_DATA_DIR", "") // put back at the end
