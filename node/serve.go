@@ -12,6 +12,8 @@ import (
 	"corenode/node/admin"
 	"corenode/node/config"
 	"corenode/node/console"
+	"corenode/node/store"
+	"corenode/node/store/sqlite"
 )
 
 // serve runs a node until a signal ends it.
@@ -20,6 +22,9 @@ func serve(from config.Sources, out, logTo io.Writer) error {
 	defer signals.close()
 	cfg, origins, err := config.LoadOrigins(from)
 	if err != nil {
+		return err
+	}
+	if err := wantServedFolder(cfg.DataDir, config.OverruledFolder(from, origins)); err != nil {
 		return err
 	}
 	lines := newLogWriter(&utf8Writer{to: logTo})
@@ -51,6 +56,19 @@ func serve(from config.Sources, out, logTo io.Writer) error {
 	manager.say("STOPPING=1\n" + extension(stopMax(cfg)))
 	go signals.endDrain(log, reloads.ask, lines)
 	return errors.Join(err, n.stop())
+}
+
+// wantServedFolder refuses a new folder that the file names, where the one that it overrules has served: a node without its accounts
+// refuses all clients, and its unit may have had that folder until the upgrade.
+func wantServedFolder(dir, overruled string) error {
+	if overruled == "" || hasDatabase(dir) || store.InCluster(dir) {
+		return nil
+	}
+	if _, err := os.Lstat(filepath.Join(overruled, sqlite.DatabaseName)); err != nil && !store.InCluster(overruled) { // or nobody may look
+		return nil
+	}
+	return fmt.Errorf("%s has the data of a node, as CORENODE_DATA_DIR_DEFAULT says, and data_dir is %s, which has none: move it there, "+
+		"or remove data_dir from the file; if it is another node's, unset the variable", overruled, dir)
 }
 
 // stopMax is how long a stop may take: the drain, as long again where kept caches are written, and what closing takes.

@@ -189,6 +189,33 @@ func TestStartSaysWhatToDo(t *testing.T) {
 	})
 }
 
+// TestNewFolderBesideTheOneOfTheUnit: a start does not leave the accounts behind in the folder that the unit names, whatever its rows
+// are in, because the file names one that nobody used.
+func TestNewFolderBesideTheOneOfTheUnit(t *testing.T) {
+	for _, name := range []string{"corenode.db", "node.id"} {
+		served, fresh := t.TempDir(), filepath.Join(t.TempDir(), "fresh")
+		if err := os.WriteFile(filepath.Join(served, name), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		file := filepath.Join(t.TempDir(), "c.yaml")
+		if err := os.WriteFile(file, []byte("listen: 192.0.2.1:1\ndata_dir: "+fresh+"\n"), 0o600); err != nil { // which no machine has
+			t.Fatal(err)
+		}
+		from := config.Sources{File: file, Environment: []string{"CORENODE_DATA_DIR_DEFAULT=" + served}}
+		err := serve(from, io.Discard, io.Discard)
+		if err == nil || !strings.Contains(err.Error(), served) || !strings.Contains(err.Error(), fresh) {
+			t.Errorf("%s: %v, want both folders", name, err)
+		}
+		if _, err := os.Lstat(fresh); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("%s: the new folder was made, %v", name, err)
+		}
+		from.Flags = map[string]string{"data_dir": fresh} // is a choice of this start
+		if err := serve(from, io.Discard, io.Discard); err == nil || strings.Contains(err.Error(), served) {
+			t.Errorf("%s, by the flag: %v", name, err)
+		}
+	}
+}
+
 // TestGreetingIsPasted: the line to paste finds the key in a folder of any name, and of a node on all addresses what it says is one
 // to open.
 func TestGreetingIsPasted(t *testing.T) {

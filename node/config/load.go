@@ -222,6 +222,19 @@ func (d *decoder) standIn(c *Config, key string) string {
 	return ""
 }
 
+// OverruledFolder is the data folder that CORENODE_DATA_DIR_DEFAULT names where the file names the one in force; "" where it does not.
+func OverruledFolder(from Sources, origins Origins) string {
+	if origins.places["data_dir"].line == 0 {
+		return ""
+	}
+	for _, variable := range slices.Backward(from.Environment) {
+		if name, folder, _ := strings.Cut(variable, "="); name == folderDefault {
+			return folder
+		}
+	}
+	return ""
+}
+
 // environment overlays variables of this node; a variable names a key or is not ours.
 func (d *decoder) environment(c *Config, variables []string) {
 	names := map[string]string{}
