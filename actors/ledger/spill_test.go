@@ -219,6 +219,7 @@ func TestOutageIsToldOf(t *testing.T) {
 			m.failing.Store(false)
 			time.Sleep(20 * time.Second)
 			put(ref, account.Hold, "behind", 0)
+			synctest.Wait()
 			if len(told) != 3 || told[2] != "over" {
 				t.Fatalf("spills %v: it said %q, want two failures and the end", spills, told)
 			}
@@ -248,6 +249,7 @@ func TestRejectedRowEndsAnOutage(t *testing.T) {
 			m.failing.Store(false)
 			put(ref, account.Settlement, "bad", -1)
 			time.Sleep(20 * time.Second)
+			synctest.Wait()
 			if over != 1 {
 				t.Errorf("spills %v: the outage ended %d times", spill != nil, over)
 			}
@@ -280,6 +282,7 @@ func TestOutageIsToldOfWithoutRows(t *testing.T) {
 		time.Sleep(23 * time.Second)
 		m.failing.Store(false)
 		time.Sleep(2 * time.Second)
+		synctest.Wait()
 		const fails = "1 rows are in the spill journal: disk full"
 		want := []string{"0s " + fails + " 1", "1s over 0", "10s " + fails + " 1", "20s " + fails + " 0", "26s over 0"}
 		if !slices.Equal(told, want) {
@@ -326,6 +329,7 @@ func TestOutageSaysWhyLate(t *testing.T) {
 			put(ref, account.Settlement, fmt.Sprint("late ", i), -1)
 			time.Sleep(1100 * time.Millisecond) // no put begins in the moment in which a transaction ends
 		}
+		synctest.Wait()
 		const no, yes, over = "too long", "too long, disk full", "over"
 		if want := []string{no, yes, over, no, over, no, yes, no, no}; !slices.Equal(told, want) {
 			t.Errorf("it said %q, want %q", told, want)

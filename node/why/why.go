@@ -201,7 +201,8 @@ func disk(before, after Sample) Cause {
 	}
 	if after.Ledger.Spilled > 0 {
 		return Cause{Name: "disk", rank: outside, Weight: 100, Sentence: fmt.Sprintf(
-			"%d rows are in the spill journal, and the %s does not have all of them yet; %d wait.", after.Ledger.Spilled, who, after.Ledger.Waiting)}
+			"%d rows are in the spill journal, and the %s does not have all of them yet; %d wait.",
+			after.Ledger.Spilled, who, after.Ledger.Waiting)}
 	}
 	commits, busy := after.Ledger.Commits-before.Ledger.Commits, after.Ledger.Busy-before.Ledger.Busy
 	mean := time.Duration(0)
