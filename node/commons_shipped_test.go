@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io"
 	"log/slog"
 	"slices"
 	"strings"
@@ -68,8 +69,28 @@ func (s *lookedStore) change(how func()) {
 	how()
 }
 
+// heardLines are the lines of a log that were written since the last look.
+type heardLines struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (l *heardLines) Write(line []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(line)
+}
+
+// take is what was written since the last time.
+func (l *heardLines) take() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	defer l.text.Reset()
+	return l.text.String()
+}
+
 // denyingNode has a host of a cluster, which denies a module.
-func denyingNode(t *testing.T, lines *bytes.Buffer, digest string) *node {
+func denyingNode(t *testing.T, lines io.Writer, digest string) *node {
 	t.Helper()
 	cfg := config.Default()
 	cfg.DataDir = t.TempDir()
@@ -90,7 +111,7 @@ func TestLatePoliciesAreOffered(t *testing.T) {
 	all := builtin.Modules()
 	digest := all[slices.IndexFunc(all, func(m builtin.Module) bool { return m.Name == builtin.TariffName })].Digest
 	synctest.Test(t, func(t *testing.T) {
-		var lines bytes.Buffer
+		var lines heardLines
 		n := denyingNode(t, &lines, digest)
 		host, s := n.modules, &lookedStore{}
 		c := newCommons(s, "a", n)
@@ -108,13 +129,15 @@ func TestLatePoliciesAreOffered(t *testing.T) {
 		// after gives what the store was asked for within some time, and which lines of the log have these texts.
 		after := func(pause time.Duration, texts ...string) (kept []string, tries, listed int, said []int) {
 			s.change(func() { s.kept, s.tries, s.listed = nil, 0, 0 })
-			lines.Reset()
+			lines.take()
 			time.Sleep(pause)
 			synctest.Wait()
+			all := lines.take()
 			for _, text := range texts {
-				said = append(said, strings.Count(lines.String(), text))
+				said = append(said, strings.Count(all, text))
 			}
-			return s.kept, s.tries, s.listed, said
+			s.change(func() { kept, tries, listed = s.kept, s.tries, s.listed })
+			return kept, tries, listed, said
 		}
 		const unfollowed = "cannot be followed"
 		const unkept, kept = "are not kept for replays on other nodes;", "are kept for replays on other nodes"

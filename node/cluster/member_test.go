@@ -158,6 +158,24 @@ func (l *link) changed(subject string) {
 	l.w.changes = append(l.w.changes, store.Change{Topic: store.TopicAccount, Subject: subject})
 }
 
+// logged is what a node logged.
+type logged struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (l *logged) Write(line []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(line)
+}
+
+func (l *logged) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
 // peer is a node of a test.
 type peer struct {
 	*Member
@@ -167,7 +185,7 @@ type peer struct {
 	broken  error    // Guarded by mu; what applying gives.
 	drained bool     // Guarded by mu.
 	paused  time.Duration
-	said    strings.Builder // what it logged
+	said    logged
 }
 
 func newWorld() *world { return &world{nodes: map[string]*row{}} }
