@@ -2,8 +2,6 @@ package generatecontent
 
 import (
 	"bytes"
-	"encoding/binary"
-	"math"
 	"slices"
 
 	"corenode/wasm/abi"
@@ -36,7 +34,7 @@ func (o *ordering) put(text []byte) {
 	}
 	order := make([]uint64, len(o.properties)) // the place among the names, then the one in the text
 	first := 0                                 // of those that are the same
-	for i, at := range grouped(texts) {
+	for i, at := range scan.Grouped(texts) {
 		if i == 0 || !bytes.Equal(texts[at], texts[first]) {
 			first = at
 		}
@@ -71,54 +69,6 @@ func namesOf(array []byte) [][]byte {
 		}
 	}
 	return list
-}
-
-// grouped is the places of texts, one at least, in an order in which the same ones are beside each
-// other, the first one first. No text is another's beginning.
-func grouped(texts [][]byte) []int {
-	words := make([]uint64, len(texts))
-	for i := range words {
-		words[i] = uint64(i)
-	}
-	sortFrom(texts, words, 0)
-	places := make([]int, len(texts))
-	for i, word := range words {
-		places[i] = int(uint32(word))
-	}
-	return places
-}
-
-// pieceBytes of a text are the upper half of a word; the lower one is its place.
-const pieceBytes = 4
-
-// sortFrom sorts words, one at least, whose texts are the same before from. Sorting words takes a
-// guest a fraction of what sorting texts does, and clients choose the texts.
-func sortFrom(texts [][]byte, words []uint64, from int) {
-	for {
-		if len(texts[uint32(words[0])]) <= from { // all are over, and the same
-			return
-		}
-		for i, word := range words {
-			var piece [pieceBytes]byte
-			copy(piece[:], texts[uint32(word)][from:])
-			words[i] = uint64(binary.BigEndian.Uint32(piece[:]))<<32 | word&math.MaxUint32
-		}
-		slices.Sort(words)
-		from += pieceBytes
-		if words[0]>>32 != words[len(words)-1]>>32 {
-			break
-		}
-	}
-	for len(words) > 0 {
-		same := 1
-		for same < len(words) && words[same]>>32 == words[0]>>32 {
-			same++
-		}
-		if same > 1 {
-			sortFrom(texts, words[:same], from)
-		}
-		words = words[same:]
-	}
 }
 
 // ordered is a JSON schema whose properties come in the order of their

@@ -1,9 +1,6 @@
 package scan
 
-import (
-	"bytes"
-	"slices"
-)
+import "bytes"
 
 // Duplicate reads a value and looks for an object in it, at any depth, that
 // has one name twice. It returns the path of the second one within the value,
@@ -51,10 +48,9 @@ func (s *Scanner) duplicate(names [][]byte, base int) (path string, found bool) 
 // fewNames is how many names are quicker compared in pairs than sorted.
 const fewNames = 8
 
-// repeated returns a name that is among names twice, or nil; it may reorder them.
+// repeated returns a name that is among names twice, or nil.
 func repeated(names [][]byte) []byte {
-	switch {
-	case len(names) <= fewNames:
+	if len(names) <= fewNames {
 		for i, a := range names {
 			for _, b := range names[:i] {
 				if len(a) == len(b) && string(a) == string(b) {
@@ -63,83 +59,11 @@ func repeated(names [][]byte) []byte {
 			}
 		}
 		return nil
-	case len(names) > 1<<placeBits:
-		return repeatedSorted(names)
 	}
-	order := make([]uint64, len(names))
-	for i := range order {
-		order[i] = uint64(i)
-	}
-	return repeatedFrom(names, order, 0)
-}
-
-const (
-	// placeBits of a word are the place of a name among names, the others the
-	// piece of it that is looked at.
-	placeBits  = 24
-	pieceBytes = 4
-	// piecesTo is how far into names pieces go: names that are the same so far
-	// are long, and so few.
-	piecesTo = 16 * pieceBytes
-)
-
-// repeatedFrom is repeated for the names at the places in order, which are the
-// same before from. Sorting words takes a guest a fraction of what sorting names
-// does, and clients choose the names.
-func repeatedFrom(names [][]byte, order []uint64, from int) []byte {
-	for i, word := range order {
-		place := word & (1<<placeBits - 1)
-		order[i] = piece(names[place], from)<<placeBits | place
-	}
-	slices.Sort(order)
-	for len(order) > 0 {
-		same := 1
-		for same < len(order) && order[same]>>placeBits == order[0]>>placeBits {
-			same++
-		}
-		group := order[:same]
-		order = order[same:]
-		if same == 1 {
-			continue
-		}
-		first := names[group[0]&(1<<placeBits-1)]
-		if len(first) < from+pieceBytes { // it ends in this piece, and so do the others
-			return append([]byte{}, first...)
-		}
-		if from < piecesTo {
-			if twice := repeatedFrom(names, group, from+pieceBytes); twice != nil {
-				return twice
-			}
-			continue
-		}
-		long := make([][]byte, same)
-		for i, word := range group {
-			long[i] = names[word&(1<<placeBits-1)]
-		}
-		if twice := repeatedSorted(long); twice != nil {
-			return twice
-		}
-	}
-	return nil
-}
-
-// piece is the bytes of a name from a place on, at most pieceBytes of them, and
-// how many they are.
-func piece(name []byte, from int) uint64 {
-	var p uint64
-	end := min(len(name), from+pieceBytes)
-	for i := from; i < end; i++ {
-		p = p<<8 | uint64(name[i])
-	}
-	return p<<8 | uint64(end-from)
-}
-
-// repeatedSorted sorts the names themselves.
-func repeatedSorted(names [][]byte) []byte {
-	slices.SortFunc(names, bytes.Compare)
-	for i := 1; i < len(names); i++ {
-		if bytes.Equal(names[i-1], names[i]) {
-			return append([]byte{}, names[i]...)
+	places := Grouped(names)
+	for i, at := range places[1:] {
+		if name := names[at]; bytes.Equal(name, names[places[i]]) {
+			return append([]byte{}, name...)
 		}
 	}
 	return nil

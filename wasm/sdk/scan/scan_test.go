@@ -224,7 +224,7 @@ func TestRepeated(t *testing.T) {
 		set, twice := map[string]bool{}, false
 		var names [][]byte
 		for range fewNames + 1 + r.IntN(40) {
-			name := bytes.Repeat([]byte{'x'}, r.IntN(3)*r.IntN(piecesTo+10))
+			name := bytes.Repeat([]byte{'x'}, r.IntN(3)*r.IntN(24*pieceBytes))
 			for range r.IntN(8) {
 				name = append(name, "\x00ab\xff"[r.IntN(4)])
 			}
