@@ -58,8 +58,8 @@ func serve(from config.Sources, out, logTo io.Writer) error {
 	return errors.Join(err, n.stop())
 }
 
-// wantServedFolder refuses a new folder that the file names, where the one that it overrules has served: a node without its accounts
-// refuses all clients, and its unit may have had that folder until the upgrade.
+// wantServedFolder refuses a new folder that the file or a variable names, where the one that it overrules has served: a node
+// without its accounts refuses all clients, and its unit may have had that folder until the upgrade.
 func wantServedFolder(dir, overruled string) error {
 	if overruled == "" || hasDatabase(dir) || store.InCluster(dir) {
 		return nil
@@ -68,7 +68,7 @@ func wantServedFolder(dir, overruled string) error {
 		return nil
 	}
 	return fmt.Errorf("%s has the data of a node, as CORENODE_DATA_DIR_DEFAULT says, and data_dir is %s, which has none: move it there, "+
-		"or remove data_dir from the file; if it is another node's, unset the variable", overruled, dir)
+		"or name none in the file and in CORENODE_DATA_DIR; if it is another node's, unset the variable", overruled, dir)
 }
 
 // stopMax is how long a stop may take: the drain, as long again where kept caches are written, and what closing takes.

@@ -209,6 +209,10 @@ func TestNewFolderBesideTheOneOfTheUnit(t *testing.T) {
 		if _, err := os.Lstat(fresh); !errors.Is(err, os.ErrNotExist) {
 			t.Errorf("%s: the new folder was made, %v", name, err)
 		}
+		alone := config.Sources{Environment: append(from.Environment, "CORENODE_LISTEN=192.0.2.1:1", "CORENODE_DATA_DIR="+fresh)}
+		if err := serve(alone, io.Discard, io.Discard); err == nil || !strings.Contains(err.Error(), served) {
+			t.Errorf("%s, by the variable: %v", name, err)
+		}
 		from.Flags = map[string]string{"data_dir": fresh} // is a choice of this start
 		if err := serve(from, io.Discard, io.Discard); err == nil || strings.Contains(err.Error(), served) {
 			t.Errorf("%s, by the flag: %v", name, err)

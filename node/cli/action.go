@@ -138,20 +138,17 @@ func connect(dir string, create bool) (c *admin.Client, hangUp func() error, err
 	if !errors.Is(err, admin.ErrNoNode) {
 		return nil, nil, err
 	}
-	if store.InCluster(dir) { // any other is opened below, which says so itself
-		if held, _ := store.Held(dir); held {
-			return nil, nil, unanswered(fmt.Errorf("%w: %s (process %s)", store.ErrLocked, dir, cmp.Or(store.Owner(dir), "unknown")), err)
-		}
+	if held, _ := store.Held(dir); held {
+		return nil, nil, unanswered(fmt.Errorf("%w: %s (process %s)", store.ErrLocked, dir, cmp.Or(store.Owner(dir), "unknown")), err)
 	}
-	if store.InCluster(dir) && hasDatabase(dir) {
+	switch has := hasDatabase(dir); {
+	case store.InCluster(dir) && has:
 		return nil, nil, fmt.Errorf("%s has rows of its own, in %s, and a node.id, which says that they are in PostgreSQL: if they are, "+
 			"move %[2]s* away and start the node with store.url; if no node ever ran on it with store.url and no move went through, "+
 			"remove node.id", dir, sqlite.DatabaseName)
-	}
-	if store.InCluster(dir) {
+	case store.InCluster(dir):
 		return nil, nil, fmt.Errorf("the rows of the node in %s are in PostgreSQL, and it does not run: start it first", dir)
-	}
-	if !create && !hasDatabase(dir) {
+	case !create && !has:
 		return nil, nil, fmt.Errorf("%s is not a data folder: start a node with it, "+
 			"make an account in it, or name another with --data-dir", dir)
 	}

@@ -153,6 +153,17 @@ func TestReloadByTheConfiguration(t *testing.T) {
 			t.Errorf("%q: %q, %v", c.text, out, err)
 		}
 	}
+	another := t.TempDir()
+	if err := os.WriteFile(file, []byte("data_dir: "+another+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := typed("reload", "--config", file); err == nil || !strings.Contains(err.Error(), another) ||
+		!strings.Contains(err.Error(), "--data-dir") || strings.Contains(err.Error(), "account") {
+		t.Errorf("a folder for the next start: %v", err)
+	}
+	if err := os.WriteFile(file, []byte("limits: {\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	if _, err := typed("reload", "--config", file, "--data-dir", dir); err != nil {
 		t.Errorf("the folder given beside a file that is no YAML: %v", err)
 	}

@@ -38,23 +38,26 @@ func TestClusterOfNodes(t *testing.T) {
 	}
 }
 
-// TestClusteredNodeThatStarts: a command says of a process that has the folder that it does not answer, and not to start one.
+// TestClusteredNodeThatStarts: a command says of a process that has the folder that it does not answer, and not to start one, also
+// where it has not reached its database yet and left no row or name.
 func TestClusteredNodeThatStarts(t *testing.T) {
-	dir := t.TempDir()
-	if err := store.JoinCluster(dir, "node_a"); err != nil {
+	known, fresh := t.TempDir(), t.TempDir()
+	if err := store.JoinCluster(known, "node_a"); err != nil {
 		t.Fatal(err)
 	}
-	says := func(want string) {
-		t.Helper()
-		if _, err := typed("account", "list", "--data-dir", dir); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%v, want %q", err, want)
+	for dir, before := range map[string]string{known: "start it first", fresh: "is not a data folder"} {
+		says := func(want string) {
+			t.Helper()
+			if _, err := typed("account", "list", "--data-dir", dir); err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%v, want %q", err, want)
+			}
 		}
+		says(before)
+		lock, err := store.LockFolder(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		says("it starts, ends or hangs")
+		lock.Close()
 	}
-	says("start it first")
-	lock, err := store.LockFolder(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer lock.Close()
-	says("it starts, ends or hangs")
 }

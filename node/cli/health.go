@@ -31,7 +31,7 @@ or a model is down. No key is needed. With --live the status is 0 as long as the
 process answers, whatever it is short of, so that who ends what is unhealthy ends
 no node that another one could not replace: it asks /healthz of the admin listener,
 whose connections are not those of clients, where the folder below tells its address,
-else any answer of the API is one. A node that has the folder and has not said there
+and the API too where that is not known or has not answered in half of the time. A node that has the folder and has not said there
 where it is starts or ends: that is alive, too.
 
 The address is the one that the node of the data folder left in api.addr, where

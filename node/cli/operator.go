@@ -14,6 +14,7 @@ import (
 	"corenode/node/admin"
 	"corenode/node/config"
 	"corenode/node/operators"
+	"corenode/node/store"
 )
 
 func operatorCommand() *cobra.Command {
@@ -112,7 +113,12 @@ data folder counts: the node reads again what it was started with.`,
 			if !said.Known("data_dir") {
 				return said.Err()
 			}
-			if err := cmd.Flags().Set("data-dir", said.Config.DataDir); err != nil {
+			dir := said.Config.DataDir
+			if held, err := store.Held(dir); err == nil && !held {
+				return fmt.Errorf("no node has the folder %s, which %s names: data_dir changes at a restart, so where a node runs on "+
+					"the folder before, name that with --data-dir", dir, file)
+			}
+			if err := cmd.Flags().Set("data-dir", dir); err != nil {
 				return err
 			}
 		}

@@ -210,6 +210,9 @@ func (d *decoder) judge(problems []Problem) {
 // listenDefault and folderDefault are variables that stand in for the defaults of listen and data_dir.
 const listenDefault, folderDefault = "CORENODE_LISTEN_DEFAULT", "CORENODE_DATA_DIR_DEFAULT"
 
+// commandLine is the source of what a flag says.
+const commandLine = "command line"
+
 // standIn is the variable that stands in for the default of a key, where the file leaves that; "" = none does. A whole
 // reference leaves the folder, which it has as a path from wherever a node starts; its listen is a choice, of this machine alone.
 func (d *decoder) standIn(c *Config, key string) string {
@@ -222,9 +225,10 @@ func (d *decoder) standIn(c *Config, key string) string {
 	return ""
 }
 
-// OverruledFolder is the data folder that CORENODE_DATA_DIR_DEFAULT names where the file names the one in force; "" where it does not.
+// OverruledFolder is the data folder that CORENODE_DATA_DIR_DEFAULT names where the file or CORENODE_DATA_DIR names the one in force; ""
+// where neither does, as beside a flag.
 func OverruledFolder(from Sources, origins Origins) string {
-	if origins.places["data_dir"].line == 0 {
+	if source := origins.places["data_dir"].source; source == commandLine || source == folderDefault {
 		return ""
 	}
 	for _, variable := range slices.Backward(from.Environment) {
@@ -264,7 +268,7 @@ func (d *decoder) flags(c *Config, flags map[string]string) {
 	for _, leaf := range leavesOf(c) {
 		if value, ok := flags[leaf.key]; ok {
 			used++
-			d.set(leaf, value, place{source: "command line"})
+			d.set(leaf, value, place{source: commandLine})
 		}
 	}
 	if used != len(flags) {
@@ -277,7 +281,7 @@ func (d *decoder) models(c *Config, flags []string) {
 	for _, flag := range flags {
 		id, path, _ := strings.Cut(flag, "=")
 		if id == "" || path == "" {
-			d.problems = append(d.problems, Problem{Source: "command line", Text: fmt.Sprintf("--model is %q, want ID=PATH", flag)})
+			d.problems = append(d.problems, Problem{Source: commandLine, Text: fmt.Sprintf("--model is %q, want ID=PATH", flag)})
 			continue
 		}
 		m, known := c.Models[id]
@@ -297,6 +301,6 @@ func (d *decoder) models(c *Config, flags []string) {
 		if known { // the rest is as it was
 			key += ".path"
 		}
-		d.places[key] = place{source: "command line"}
+		d.places[key] = place{source: commandLine}
 	}
 }
