@@ -9,11 +9,11 @@ import (
 // plain writes pieces between brackets and nothing else.
 type plain struct{}
 
-func (plain) Around([]byte, *abi.Facts, abi.BlockKind) (before, after []byte) {
+func (plain) Around([]byte, abi.Facts, abi.BlockKind) (before, after []byte) {
 	return []byte("<"), []byte(">")
 }
 
-func (plain) Other(dst, own []byte, _ *abi.EventsInput, _ abi.Frame) (bytes, next []byte) {
+func (plain) Other(dst, own []byte, _ abi.EventsInput, _ abi.Frame) (bytes, next []byte) {
 	return dst, own
 }
 
