@@ -62,13 +62,12 @@ type Engine struct {
 // Info is what clients may know of the model.
 func (e *Engine) Info() Info { return e.info }
 
-// Stats are the gauges of the model's step loop, at most a moment old. ok is
-// false before its first step.
-func (e *Engine) Stats() (Stats, bool) {
-	if s := e.stats.Load(); s != nil {
-		return *s, true
+// Stats are the gauges of the model's step loop, at most a moment old; zeros before its first step.
+func (e *Engine) Stats() (s Stats) {
+	if last := e.stats.Load(); last != nil {
+		s = *last
 	}
-	return Stats{}, false
+	return s
 }
 
 // PageTokens is how many positions a page has.

@@ -157,7 +157,6 @@ func (s UsageSource) String() string { return sourceNames[s] }
 type Source struct {
 	Replica   string // its base URL
 	RequestID string // what it calls the request
-	ID        string // what it calls the answer
 	Attempts  int    // servers it was tried on
 	Usage     UsageSource
 }

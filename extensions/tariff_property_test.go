@@ -9,6 +9,7 @@ import (
 
 	"corenode/wasm/abi"
 	"corenode/wasm/builtin"
+	"corenode/wasm/tariff"
 )
 
 // charged is the contract's formula in arithmetic that cannot overflow.
@@ -107,7 +108,7 @@ func chargesAgree(t *testing.T, r tariffDraws, h *Host, digest string) {
 			in.Prices, in.Usage = abi.Prices{Input: 1<<34 - 1, Output: 1<<34 - 1}, abi.Usage{InputUncached: 1<<30 - 1, Output: 1<<30 - 1}
 		}
 		want := charged(in.Prices, in.Usage)
-		native, errNative := builtin.Rate(in.Prices, in.Usage)
+		native, errNative := tariff.Rate(in.Prices, in.Usage)
 		if want.Cmp(big.NewInt(int64(abi.ChargeMax))) > 0 {
 			_, err := h.Replay(digest, in.Append(nil))
 			if fits := want.IsInt64(); err == nil || fits != (errNative == nil) || fits && int64(native.Total) != want.Int64() {
@@ -142,7 +143,7 @@ func quotesAgree(t *testing.T, r tariffDraws, h *Host, digest string, prices map
 		p := prices[model]
 		used := r.usage()
 		input, outputMax := used.Input(), used.Output+r.number(20)+1
-		upper, minimum, errNative := builtin.Quote(p, input, outputMax)
+		upper, minimum, errNative := tariff.Quote(p, input, outputMax)
 		dearest := p
 		dearest.Input = max(p.Input, p.Cached)
 		wantUpper := charged(dearest, abi.Usage{InputUncached: input, Output: outputMax})
@@ -183,7 +184,7 @@ func tariffsRefuse(t *testing.T, h *Host, digest string) {
 		"a sum that wraps to below zero": {InputUncached: most, CacheWrite: 1},
 	} {
 		in := abi.ChargeInput{Prices: p, Usage: u, Model: "contract", Account: "a"}
-		if c, err := builtin.Rate(p, u); err == nil {
+		if c, err := tariff.Rate(p, u); err == nil {
 			t.Errorf("%s: native charges %+v", name, c)
 		}
 		if c, err := h.Replay(digest, in.Append(nil)); err == nil {

@@ -59,8 +59,7 @@ func (l live) LookAtCaches(ctx context.Context, model, accountID string, limit i
 				return look, err
 			}
 		}
-		stats, _ := e.Stats()
-		look.Models = append(look.Models, showCache(info.ID, e.PageTokens(), stats.Pool, survey))
+		look.Models = append(look.Models, showCache(info.ID, e.PageTokens(), e.Stats().Pool, survey))
 	}
 	if len(look.Models) == 0 && model != "" {
 		return look, &admin.Error{Kind: admin.KindNotFound, Message: fmt.Sprintf("%q is no model that this node computes itself", model)}

@@ -54,7 +54,7 @@ func init() {
 func serveAmong(from config.Sources, out, logTo io.Writer, with standIns) error {
 	signals := watchSignals()
 	defer signals.close()
-	cfg, _, err := config.LoadOrigins(from)
+	cfg, _, err := config.Load(from)
 	if err != nil {
 		return err
 	}

@@ -148,7 +148,7 @@ func (m clusterModules) followed(info extensions.Info, err error) (extensions.In
 // awaitLoaded waits until every live node says that it has a module in memory, with a configuration.
 func (c *commons) awaitLoaded(caller context.Context, digest, config string) error {
 	asked := int64(0) // the number of the module files when all were asked
-	for until := time.Now().Add(loadedMax); ; pauseWithin(caller, askEvery) {
+	for until := time.Now().Add(loadedMax); ; pause(caller) {
 		reports, err := c.store.Reports()
 		if err != nil {
 			return err
@@ -193,7 +193,7 @@ func lacking(reports map[string]store.NodeReport, digest, config string, asked i
 // who asked left.
 func (c *commons) awaitFollowed(caller context.Context, number int64, until time.Time) (late []string) {
 	late = []string{"the database does not say which"}
-	for ; ; pauseWithin(caller, askEvery) {
+	for ; ; pause(caller) {
 		reports, err := c.store.Reports()
 		if err == nil {
 			if late = behind(reports, number); len(late) == 0 {
@@ -217,10 +217,10 @@ func behind(reports map[string]store.NodeReport, number int64) (nodes []string) 
 	return nodes
 }
 
-// pauseWithin lets some time pass, or less when the caller leaves.
-func pauseWithin(caller context.Context, d time.Duration) {
+// pause is between two looks at what other nodes report, or shorter when the caller leaves.
+func pause(caller context.Context) {
 	select {
-	case <-time.After(d):
+	case <-time.After(askEvery):
 	case <-caller.Done():
 	}
 }

@@ -50,7 +50,7 @@ func TestGateways2_05_ConfigThatCannotBeHonored(t *testing.T) {
 		if err := os.WriteFile(file, []byte(c.text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := config.Load(config.Sources{File: file}); err == nil || !strings.Contains(err.Error(), c.says) {
+		if _, _, err := config.Load(config.Sources{File: file}); err == nil || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%s: %v", c.text, err)
 		}
 	}

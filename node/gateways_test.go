@@ -334,10 +334,10 @@ func disconnectStops(t *testing.T, g gateway) {
 				response.Body.Close()
 			}
 		}()
-		waitFor(t, "decode", func() bool { s, _ := engine.Stats(); return s.Scheduler.Running == 1 })
+		waitFor(t, "decode", func() bool { return engine.Stats().Scheduler.Running == 1 })
 		cancel()
 		<-done
-		took := waitFor(t, "the engine's slot", func() bool { s, _ := engine.Stats(); return s.Scheduler.Running == 0 })
+		took := waitFor(t, "the engine's slot", func() bool { return engine.Stats().Scheduler.Running == 0 })
 		g.idle(t)
 		t.Logf("%s: the slot of an answer without streaming is free after %v", path, took)
 	}

@@ -168,7 +168,7 @@ func (n *node) readModels(all map[string]float64) {
 		if e == nil {
 			continue
 		}
-		stats, _ := e.Stats() // zeros before the first step
+		stats := e.Stats() // zeros before the first step
 		add(readingsOf(stats))
 		for name, of := range drafters {
 			labels := fmt.Sprintf("{model=%q,drafter=%q}", info.ID, name)

@@ -127,8 +127,7 @@ func (n *node) sample() why.Sample {
 	s.Own, s.Collector = ownTime()
 	for _, info := range n.catalog.infos {
 		if e, ok := n.catalog.engines[info.ID]; ok {
-			stats, _ := e.Stats()
-			s.Models = append(s.Models, sampleModel(info.ID, stats))
+			s.Models = append(s.Models, sampleModel(info.ID, e.Stats()))
 		}
 	}
 	for _, r := range n.tree.Live() {

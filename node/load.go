@@ -32,8 +32,7 @@ func (n *node) loadOf(id string) modelLoad {
 		r := upstreamReadings(m)
 		return modelLoad{waiting: r["upstream_waiting"], running: r["upstream_in_flight"]}
 	}
-	stats, _ := n.catalog.engines[id].Stats() // zeros before the first step
-	return engineLoad(stats)
+	return engineLoad(n.catalog.engines[id].Stats())
 }
 
 func engineLoad(s engine.Stats) modelLoad {

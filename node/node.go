@@ -83,7 +83,6 @@ type standIns struct {
 	adjust func(*engine.Options)           // has the last word on the options of each model
 	rows   func(ledger.Store) ledger.Store // is where the ledger makes its rows durable
 	pause  func()                          // is called before each word with a database elsewhere about this node
-	grace  time.Duration                   // is what a node that is gone has to settle its own requests
 	lease  time.Duration                   // is how long this node counts as live there without a word
 	clock  time.Duration                   // is how far the clock is off that rows and modules are told
 	slow   time.Duration                   // is how long the store may take for rows before they go to the spill journal

@@ -263,8 +263,8 @@ func TestVanishedClientFreesItsPlace(t *testing.T) {
 		return `{"model":"core-1.1","stream":` + stream + `,"max_tokens":` + maxTokens + `,"messages":[{"role":"user","content":"` + prompt + `"}]}`
 	}
 	running := func() (int, int) {
-		s, _ := engine.Stats()
-		return s.Scheduler.Running, s.Scheduler.Waiting
+		s := engine.Stats().Scheduler
+		return s.Running, s.Waiting
 	}
 	idle := func() bool {
 		r, w := running()
@@ -273,13 +273,10 @@ func TestVanishedClientFreesItsPlace(t *testing.T) {
 	}
 	abandon := func(t *testing.T, body string, phase func() bool) { abandonIn(t, base, key, body, phase) }
 	decoding := func() bool {
-		s, _ := engine.Stats()
-		return s.Scheduler.Running == 1 && s.Scheduler.DecodeTokens > 0
+		s := engine.Stats().Scheduler
+		return s.Running == 1 && s.DecodeTokens > 0
 	}
-	prefilling := func() bool {
-		s, _ := engine.Stats()
-		return s.Scheduler.Running == 1
-	}
+	prefilling := func() bool { return engine.Stats().Scheduler.Running == 1 }
 	for _, stream := range []string{"true", "false"} {
 		t.Run("prefill, stream "+stream, func(t *testing.T) {
 			abandon(t, request(stream, long, "20000"), prefilling)

@@ -236,7 +236,7 @@ func TestPackagedConfiguration(t *testing.T) {
 			t.Errorf("with %.40q the node has the folder %s, want %s", text, cfg.DataDir, want)
 		}
 	}
-	if cfg, err := config.Load(config.Sources{File: "deploy/corenode.yaml"}); err != nil || cfg.DataDir != made {
+	if cfg, _, err := config.Load(config.Sources{File: "deploy/corenode.yaml"}); err != nil || cfg.DataDir != made {
 		t.Errorf("commands that read the configuration look into %s, %v; want %s", cfg.DataDir, err, made)
 	}
 	if !bytes.Contains(unit, []byte("\nExecReload=/usr/bin/corenode reload --config /etc/corenode/corenode.yaml\n")) {
@@ -264,7 +264,7 @@ func loadedByUnit(t *testing.T, unit, file string) *config.Config {
 		for _, variable := range regexp.MustCompile(`(?m)^Environment=(.+)$`).FindAllSubmatch(text, -1) {
 			from.Environment = append(from.Environment, string(variable[1]))
 		}
-		cfg, err = config.Load(from)
+		cfg, _, err = config.Load(from)
 		return err
 	})
 	root.SetArgs(strings.Fields(string(line[1]))[1:])
@@ -303,7 +303,7 @@ func TestContainerfile(t *testing.T) {
 		"127.0.0.1:7": {Flags: map[string]string{"listen": "127.0.0.1:7"}},
 	} {
 		from.Environment = environment
-		c, err := config.Load(from)
+		c, _, err := config.Load(from)
 		if err != nil {
 			t.Fatal(err)
 		}

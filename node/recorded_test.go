@@ -35,7 +35,7 @@ func serveRecorded(file string) int {
 		fmt.Fprintln(os.Stderr, "corenode with recorded answers:", err)
 		return 1
 	}
-	cfg, err := config.Load(config.Sources{Environment: os.Environ()})
+	cfg, _, err := config.Load(config.Sources{Environment: os.Environ()})
 	if err != nil {
 		return fail(err)
 	}

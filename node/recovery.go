@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"time"
@@ -135,7 +134,7 @@ const (
 
 // sweep takes back what has ended in a database that nodes share, as each of them does, until the node is stopped.
 func (n *node) sweep() {
-	d, grace := n.database, cmp.Or(n.grace, deadGrace)
+	d := n.database
 	ticks := time.NewTicker(d.rows.Lease() / 10)
 	defer ticks.Stop()
 	for settled := time.Now(); ; {
@@ -156,12 +155,12 @@ func (n *node) sweep() {
 				break
 			}
 		}
-		if time.Since(settled) < grace/15 {
+		if time.Since(settled) < deadGrace/15 {
 			continue
 		}
 		settled = time.Now()
 		rate, giveBack := n.rateLeft()
-		done, err := d.rows.SettleDead(grace, rate, func(e account.Entry, err error) {
+		done, err := d.rows.SettleDead(deadGrace, rate, func(e account.Entry, err error) {
 			n.log.Error("a request of a node that is gone cannot be settled", "id", e.RequestID, "account", e.AccountID,
 				"amount_nano_usd", int64(e.Amount), "error", err.Error())
 		})

@@ -66,7 +66,7 @@ func TestReloadOfAKeyFile(t *testing.T) {
 	}
 	rewrite(t, keyFile, "sk-a")
 	write(a, "")
-	started, err := config.Load(from)
+	started, _, err := config.Load(from)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -124,7 +124,7 @@ func TestReloadOfATokenFile(t *testing.T) {
 	rewrite(t, tokenFile, first)
 	rewrite(t, file, fmt.Sprintf("admin: {token_file: %q}", tokenFile))
 	from := config.Sources{File: file}
-	started, err := config.Load(from)
+	started, _, err := config.Load(from)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -35,7 +35,7 @@ func TestReloadInARunningNode(t *testing.T) {
 	}
 	write(1, 5, "")
 	from := config.Sources{File: file}
-	started, origins, err := config.LoadOrigins(from)
+	started, origins, err := config.Load(from)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,7 +100,7 @@ func TestReloadOfWhatServersKnow(t *testing.T) {
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		cfg, err := config.Load(from)
+		cfg, _, err := config.Load(from)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -20,7 +20,7 @@ import (
 func serve(from config.Sources, out, logTo io.Writer) error {
 	signals := watchSignals() // before the configuration is read: a hangup then is a reload already
 	defer signals.close()
-	cfg, origins, err := config.LoadOrigins(from)
+	cfg, origins, err := config.Load(from)
 	if err != nil {
 		return err
 	}

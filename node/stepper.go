@@ -60,7 +60,7 @@ func treeModels(c *catalog, k *kept, queueMax int) (models []tree.Model) {
 // load fills in how full a model was when its step loop last said so. Before it has,
 // nothing waits.
 func load(n *abi.Counters, e *engine.Engine, queueMax int) {
-	s, _ := e.Stats()
+	s := e.Stats()
 	p := s.Pool
 	n.ModelQueued, n.ModelQueuedMax, n.ModelWaitMS = int64(s.Scheduler.Waiting), int64(queueMax), s.Scheduler.QueueWait.Milliseconds()
 	n.ModelPagesUsed, n.ModelPages = int64(p.PagesOwned), int64(p.PagesOwned+p.PagesCached+p.PagesFree)

@@ -91,7 +91,7 @@ func reloadReplicas(t *testing.T, n *node, next, added string) {
 		if err := os.WriteFile(file, []byte(text(url, peer)), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		cfg, err := config.Load(from)
+		cfg, _, err := config.Load(from)
 		if err != nil {
 			t.Fatal(err)
 		}

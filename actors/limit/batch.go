@@ -109,7 +109,6 @@ const RecallTime = 250 * time.Millisecond
 
 // Grant is what a node may give of an account's limits without asking, for some seconds.
 type Grant struct {
-	AccountID string
 	// Number names it. A grant that is renewed in time keeps its number; one that
 	// ended is followed by another, of which nothing was taken.
 	Number int64

@@ -351,7 +351,7 @@ func (n *storeNode) lend(b *book, wish limit.Part, now time.Time) *limit.Grant {
 		return nil
 	}
 	a := b.account
-	return &limit.Grant{AccountID: a.ID, Number: g.number, Part: g.given, AnyPermits: a.Concurrency == 0, AnyTokens: a.TokensPerMinute == 0,
+	return &limit.Grant{Number: g.number, Part: g.given, AnyPermits: a.Concurrency == 0, AnyTokens: a.TokensPerMinute == 0,
 		AnyMoney: a.Unlimited, TokensPerMinute: a.TokensPerMinute, Life: g.until.Sub(now), Wanted: g.wanted}
 }
 

@@ -269,11 +269,7 @@ func (a *answerer) messagesEnd(stop string) error {
 	if a.script.Fault == NoUsage {
 		usage = object{}
 	}
-	var stopText any
-	if a.script.StopText != "" {
-		stop, stopText = "stop_sequence", a.script.StopText
-	}
-	if err := a.frame("message_delta", object{"type": "message_delta", "delta": object{"stop_reason": stop, "stop_sequence": stopText},
+	if err := a.frame("message_delta", object{"type": "message_delta", "delta": object{"stop_reason": stop, "stop_sequence": nil},
 		"usage": usage}); err != nil {
 		return err
 	}
@@ -358,16 +354,7 @@ func (a *answerer) chat() error {
 }
 
 func (a *answerer) chatEnd(finish string) error {
-	extra := object{}
-	if a.script.StopText != "" {
-		switch a.s.Flavor {
-		case wire.VLLM:
-			extra["stop_reason"] = a.script.StopText
-		case wire.SGLang:
-			extra["matched_stop"] = a.script.StopText
-		}
-	}
-	if err := a.chunk(object{}, finish, extra); err != nil {
+	if err := a.chunk(object{}, finish, object{}); err != nil {
 		return err
 	}
 	if a.script.Fault != NoUsage {

@@ -72,12 +72,11 @@ type Script struct {
 	// Beside says that it reports them beside the output, which is then without the thinking.
 	Beside bool
 	// Stop is the reason: of the messages protocol. Empty is end_turn, or tool_use behind calls.
-	Stop     string
-	StopText string        // the stop sequence that was hit
-	First    time.Duration // before the first event
-	Gap      time.Duration // before each delta
-	Fault    Fault
-	At       int // deltas before the fault
+	Stop  string
+	First time.Duration // before the first event
+	Gap   time.Duration // before each delta
+	Fault Fault
+	At    int // deltas before the fault
 }
 
 // Seen is one request as it came.
@@ -232,7 +231,6 @@ func (s *Server) refuses(w http.ResponseWriter, body []byte, fields []string) bo
 type request struct {
 	Model    string
 	Messages json.RawMessage
-	System   json.RawMessage
 	Salt     string `json:"cache_salt"`
 	Stream   bool
 	Options  struct {

@@ -346,12 +346,10 @@ func optional(e expr) expr {
 	return func(b *builder, next int32) int32 { return b.fork(e(b, next), next) }
 }
 
-func star(e expr) expr { return loop(e, 0) }
-
-// loop is star; tokens of a class lead through it and back to its start.
-func loop(e expr, of plain) expr {
+// star is any number of e.
+func star(e expr) expr {
 	return func(b *builder, next int32) int32 {
-		at, _ := again(b, e, next, of)
+		at, _ := again(b, e, next, 0)
 		return at
 	}
 }

@@ -158,10 +158,10 @@ func (k *keys) float(name string, fallback, lo, hi float64) float64 {
 	return x
 }
 
-// bool reads a truth value.
-func (k *keys) bool(name string, fallback bool) bool {
+// bool reads a truth value, false where there is none.
+func (k *keys) bool(name string) bool {
 	if !k.has(name) {
-		return fallback
+		return false
 	}
 	b, err := k.f.Bool(k.arch + "." + name)
 	if err != nil {

@@ -73,7 +73,7 @@ func (r *reader) name(what string) string {
 	case len(b) >= nameBytesMax:
 		failAt(at, "%s has %d bytes, want less than %d", what, len(b), nameBytesMax)
 	case !printable(string(b)):
-		failAt(at, "%s is %s, want printable characters", what, quoteShort(string(b), textRunesMax))
+		failAt(at, "%s is %s, want printable characters", what, quoteShort(string(b)))
 	}
 	return string(b)
 }
@@ -264,11 +264,11 @@ func typeName(t kernel.Type) string {
 	return fmt.Sprintf("type %d", t)
 }
 
-// quoteShort quotes a string for display, cut to max runes.
-func quoteShort(s string, max int) string {
+// quoteShort quotes a string for display, cut to textRunesMax.
+func quoteShort(s string) string {
 	n := 0
 	for i := range s {
-		if n == max {
+		if n == textRunesMax {
 			return fmt.Sprintf("%q...", strings.ToValidUTF8(s[:i], "\uFFFD"))
 		}
 		n++

@@ -94,7 +94,7 @@ func checkName(name string, seen map[string]bool, n int) error {
 	case name == "" || len(name) >= nameBytesMax:
 		return fmt.Errorf("the name of a tensor has %d bytes, want 1 to %d", len(name), nameBytesMax-1)
 	case !printable(name):
-		return fmt.Errorf("the name of a tensor is %s, want printable characters", quoteShort(name, textRunesMax))
+		return fmt.Errorf("the name of a tensor is %s, want printable characters", quoteShort(name))
 	case seen[name]:
 		return fmt.Errorf("tensor %q appears twice", name)
 	case n >= tensorsMax:

@@ -74,7 +74,7 @@ func (v Value) items() []byte { return v.raw[12:] }
 
 // parseValue reads the type and the value that follow a key.
 func parseValue(r *reader, key string) Value {
-	what := "value of metadata key " + quoteShort(key, textRunesMax)
+	what := "value of metadata key " + quoteShort(key)
 	at := r.at
 	v := Value{Key: key, Type: ValueType(r.u32(what)), Len: 1}
 	start := r.at
@@ -353,7 +353,7 @@ func scalarSize(typ ValueType, b []byte) int {
 func scalarText(typ ValueType, b []byte) string {
 	switch typ {
 	case String:
-		return quoteShort(string(b[8:scalarSize(typ, b)]), textRunesMax)
+		return quoteShort(string(b[8:scalarSize(typ, b)]))
 	case Float32:
 		return fmt.Sprint(math.Float32frombits(binary.LittleEndian.Uint32(b)))
 	case Float64:

@@ -140,18 +140,15 @@ func (t *Template) Render(in Input) (prompt string, err error) {
 	return t.render(r, in)
 }
 
-// ErrBlind is what is wrong with a template that takes a conversation and shows nothing of it. Files that have the
-// name of a template in its place are known.
-var ErrBlind = errors.New("it shows nothing of a conversation")
-
-// Check is ErrBlind of a template that renders in, with a message of the user in the place of its own, without that message.
+// Check is an error for a template that renders in, with a message of the user in the place of its own, without that message:
+// files that have the name of a template in its place are known.
 func (t *Template) Check(in Input) error {
 	const word = "harbor_tide"
 	in.Messages = []Message{{Role: "user", Content: word}}
 	if prompt, err := t.Render(in); err != nil || strings.Contains(prompt, word) {
 		return nil // what it refuses it may take otherwise
 	}
-	return ErrBlind
+	return errors.New("it shows nothing of a conversation")
 }
 
 func (t *Template) render(r *run, in Input) (prompt string, err error) {

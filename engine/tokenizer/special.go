@@ -177,8 +177,8 @@ func guardedSingle(text string, n int) bool {
 
 // next finds the first special token at or after offset i; end is 0 if there
 // is none.
-func (s *specialSet) next(text string, i int) (id int32, start, end int) {
-	for {
+func (s *specialSet) next(text string) (id int32, start, end int) {
+	for i := 0; ; {
 		at := s.candidate(text, i)
 		if at < 0 {
 			return 0, 0, 0
@@ -226,7 +226,7 @@ func (t *Tokenizer) EncodePrompt(dst []int32, text string) []int32 {
 // than most ids.
 func (t *Tokenizer) EncodePromptMax(dst []int32, text string, most int) []int32 {
 	for whole := true; len(dst) <= most; whole = false {
-		id, start, end := t.specials.next(text, 0)
+		id, start, end := t.specials.next(text)
 		if end == 0 {
 			return t.encodePart(dst, t.Unprotect(text), most, whole)
 		}
@@ -267,7 +267,7 @@ func (t *Tokenizer) Protect(content string) string {
 	if t.specials.opens(content) {
 		edges = append(edges, len(content))
 	}
-	if _, _, special := t.specials.next(content, 0); len(edges) == 0 && special == 0 && !strings.Contains(content, markPrefix) {
+	if _, _, special := t.specials.next(content); len(edges) == 0 && special == 0 && !strings.Contains(content, markPrefix) {
 		return content
 	}
 	return t.specials.protect(content, edges)

@@ -432,7 +432,6 @@ func (r *relay) deliver(events []abi.Event) *outcome {
 	if !r.content && slices.ContainsFunc(events, func(e abi.Event) bool { return e.Kind == abi.EventDelta || e.Kind == abi.EventEnd }) {
 		r.content, r.firstAt = true, time.Now()
 		r.job.Answered(r.firstAt)
-		r.source.ID = cut(printable(r.reader.ID()), requestIDMax)
 		r.unpaid = r.model.unpaid(r.source.Replica, r.sent)
 	}
 	usage, source := r.usage()

@@ -287,7 +287,7 @@ func TestFlagsOfServe(t *testing.T) {
 	t.Setenv("CORENODE_LISTEN", "127.0.0.1:2")
 	load := func(line ...string) (c *config.Config, err error) {
 		cmd := Root("test", func(from config.Sources, _, _ io.Writer) error {
-			c, err = config.Load(from)
+			c, _, err = config.Load(from)
 			return err
 		})
 		cmd.SetArgs(append([]string{"serve"}, line...))

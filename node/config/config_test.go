@@ -308,16 +308,16 @@ func TestByteOrderMark(t *testing.T) {
 
 func TestLoadReadsAFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "corenode.yaml")
-	if _, err := Load(Sources{File: path}); err == nil {
+	if _, _, err := Load(Sources{File: path}); err == nil {
 		t.Error("an absent file was loaded")
 	}
 	if err := os.WriteFile(path, []byte("admin: {listen: 0.0.0.0:9, allow_remote: true}\nlog: {level: nope}"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Load(Sources{File: path}); err == nil || err.Error() != path+`:2: log.level is "nope", want one of [debug info warn error]` {
+	if _, _, err := Load(Sources{File: path}); err == nil || err.Error() != path+`:2: log.level is "nope", want one of [debug info warn error]` {
 		t.Errorf("error %v", err)
 	}
-	c, err := Load(Sources{File: path, Flags: map[string]string{"log.level": "warn"}})
+	c, _, err := Load(Sources{File: path, Flags: map[string]string{"log.level": "warn"}})
 	if err != nil || c.Admin.Listen != "0.0.0.0:9" || c.Log.Level != "warn" {
 		t.Errorf("%+v, %v", c, err)
 	}

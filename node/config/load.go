@@ -49,14 +49,8 @@ type Sources struct {
 	Models []string
 }
 
-// Load reads, overlays and validates. Its error joins every Problem.
-func Load(from Sources) (*Config, error) {
-	c, _, err := LoadOrigins(from)
-	return c, err
-}
-
-// LoadOrigins is Load, and says where the values came from.
-func LoadOrigins(from Sources) (*Config, Origins, error) {
+// Load reads, overlays and validates, and says where the values came from. Its error joins every Problem.
+func Load(from Sources) (*Config, Origins, error) {
 	text, err := from.text()
 	if err != nil {
 		return nil, Origins{}, err
@@ -68,14 +62,14 @@ func LoadOrigins(from Sources) (*Config, Origins, error) {
 	return c, origins, nil
 }
 
-// Reread is LoadOrigins for a node that runs by what came from running. A pipe is not read again: its text is gone, or
+// Reread is Load for a node that runs by what came from running. A pipe is not read again: its text is gone, or
 // who opens it waits for somebody to write. A file that was cut to nothing is not taken for one that asks for the defaults.
 func Reread(from Sources, running Origins) (*Config, Origins, error) {
 	if isPipe(from.File) {
 		return nil, Origins{}, Problem{Source: from.File,
 			Text: "the configuration is a pipe, which is read at a start only: start the node anew, or name a file"}
 	}
-	c, origins, err := LoadOrigins(from)
+	c, origins, err := Load(from)
 	if err == nil && running.keyed && !origins.keyed {
 		return nil, Origins{}, Problem{Source: from.File, Text: "the file has no key, and the node runs by some of its: " +
 			"write it again, or start the node anew for the defaults"}
@@ -159,7 +153,7 @@ func (p Partial) Known(key string) bool {
 	})
 }
 
-// build decides everything of LoadOrigins. It is pure, so tests and the fuzzer call it.
+// build decides everything of Load. It is pure, so tests and the fuzzer call it.
 func build(text []byte, from Sources) (*Config, Origins, []Problem) {
 	d := decoder{source: from.File, places: map[string]place{}}
 	c := Default()

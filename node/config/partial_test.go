@@ -58,7 +58,7 @@ func TestPartial(t *testing.T) {
 		if p.Known("listen") && p.Config.Listen != c.listen {
 			t.Errorf("%s: listen is %q, want %q", name, p.Config.Listen, c.listen)
 		}
-		_, err := Load(from)
+		_, _, err := Load(from)
 		if (err == nil) != (p.Err() == nil) || err != nil && (err.Error() != p.Err().Error() || !strings.Contains(err.Error(), c.wrong)) {
 			t.Errorf("%s: %v, and Load says %v; want it to name %q", name, p.Err(), err, c.wrong)
 		}

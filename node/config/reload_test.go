@@ -99,7 +99,7 @@ func TestRereadOfWhatIsGone(t *testing.T) {
 	}
 	w.Close()
 	pipe := Sources{File: fmt.Sprintf("/dev/fd/%d", r.Fd())}
-	c, origins, err := LoadOrigins(pipe)
+	c, origins, err := Load(pipe)
 	if err != nil || c.Listen != "127.0.0.1:9" {
 		t.Fatalf("from a pipe: %+v, %v", c, err)
 	}

@@ -21,7 +21,7 @@ func TestSettingsSayTheirSource(t *testing.T) {
 		"admin: {operators: [\"ann:viewer:" + strings.Repeat("0a", 32) + "\", \"bob:owner:" + strings.Repeat("B1", 32) + "\"]}\ncache: {keep: 1MiB}\n")
 	from := Sources{File: file, Environment: []string{"CORENODE_LEDGER_SPILL_BYTES=2MiB"},
 		Flags: map[string]string{"listen": "127.0.0.1:9"}, Models: []string{"mine=model.gguf"}}
-	c, origins, err := LoadOrigins(from)
+	c, origins, err := Load(from)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,7 +51,7 @@ func TestSettingsSayTheirSource(t *testing.T) {
 		}
 	}
 	write("limits:\n  keepalive: 30s\n\nlog:\n  level: debug\ncache: {keep: 1MiB}\n")
-	next, after, err := LoadOrigins(from)
+	next, after, err := Load(from)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -25,14 +25,6 @@ const (
 // ErrOverflow means that an amount does not fit; see tariff.ErrOverflow.
 var ErrOverflow = tariff.ErrOverflow
 
-// Quote bounds a charge before the request runs; see tariff.Quote.
-func Quote(p abi.Prices, inputTokens, outputMax int64) (upper, minimum abi.Nano, err error) {
-	return tariff.Quote(p, inputTokens, outputMax)
-}
-
-// Rate gives the charge of what was used; see tariff.Rate.
-func Rate(p abi.Prices, u abi.Usage) (abi.Charge, error) { return tariff.Rate(p, u) }
-
 // ParsePrice reads dollars per million tokens as nano-dollars per token; see tariff.ParsePrice.
 func ParsePrice(text string) (abi.Nano, error) { return tariff.ParsePrice(text) }
 

@@ -86,7 +86,6 @@ type Reader struct {
 	bytes    int64    // of texts, calls and signatures
 	pings    int64    // the server says that it lives
 	usage    Usage
-	id       string
 	newID    func() string
 }
 
@@ -183,9 +182,6 @@ func (r *Reader) Pings() int64 { return r.pings }
 
 // Bytes is how much the answer has of texts, calls and signatures, those held back included.
 func (r *Reader) Bytes() int64 { return r.bytes }
-
-// ID is the server's own id of the answer, empty before it said one.
-func (r *Reader) ID() string { return r.id }
 
 func (r *Reader) emit(e abi.Event) { r.out = append(r.out, e) }
 

@@ -24,11 +24,11 @@ type chatCall struct {
 
 // chatChunk is what a chunk says.
 type chatChunk struct {
-	id, text, thought string
-	finish, stopText  string
-	errMsg, errCode   string
-	failed            bool
-	usage             Usage
+	text, thought    string
+	finish, stopText string
+	errMsg, errCode  string
+	failed           bool
+	usage            Usage
 }
 
 func (p *chatProtocol) frame(r *Reader, _, data []byte) error {
@@ -51,9 +51,6 @@ func (p *chatProtocol) frame(r *Reader, _, data []byte) error {
 		return broken("a call of more than %d bytes, with a name of more than %d, or too many of them", frameBytesMax, nameBytesMax)
 	}
 	r.usage.merge(c.usage)
-	if c.id != "" {
-		r.id = c.id
-	}
 	r.start()
 	r.text(abi.BlockThinking, c.thought)
 	r.text(abi.BlockText, c.text)
@@ -112,8 +109,6 @@ func (p *chatProtocol) read(r *Reader, data []byte) (c chatChunk, tooLong bool) 
 	}
 	o.members(func(name []byte) {
 		switch string(name) {
-		case "id":
-			c.id = o.string()
 		case "choices":
 			o.elements(func() { tooLong = p.choice(r, &c) || tooLong })
 		case "usage":

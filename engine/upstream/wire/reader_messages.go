@@ -34,7 +34,6 @@ type messagesEvent struct {
 	signature  string
 	stopReason string
 	stopText   string
-	id         string
 	errType    string
 	errMsg     string
 	usage      Usage
@@ -55,7 +54,6 @@ func (p *messagesProtocol) frame(r *Reader, event, data []byte) error {
 	r.usage.merge(e.usage)
 	switch e.kind {
 	case "message_start":
-		r.id = e.id
 		r.start()
 	case "content_block_start":
 		return p.start(r, e)
@@ -205,8 +203,6 @@ func (p *messagesProtocol) read(data []byte) {
 		case "message":
 			o.members(func(name []byte) {
 				switch string(name) {
-				case "id":
-					e.id = o.string()
 				case "usage":
 					e.usage = p.usage()
 				}

@@ -282,7 +282,7 @@ func (w *work) lend(a *held, p *limit.Proposal) {
 func (w *work) granted(a *held) *limit.Grant {
 	for _, g := range a.grants {
 		if g.node == w.s.node && g.fence == w.fence && !g.ended {
-			l := &limit.Grant{AccountID: a.id, Number: g.number, Part: g.given, TokensPerMinute: a.account.TokensPerMinute,
+			l := &limit.Grant{Number: g.number, Part: g.given, TokensPerMinute: a.account.TokensPerMinute,
 				Life: time.Duration(g.until - w.now.UnixNano()), Wanted: g.wanted}
 			l.AnyPermits, l.AnyTokens, l.AnyMoney = a.state.Any()
 			return l

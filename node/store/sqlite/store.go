@@ -108,9 +108,6 @@ func (s *Store) Close() error {
 	return errors.Join(errs...)
 }
 
-// Dir returns the data folder.
-func (s *Store) Dir() string { return s.dir }
-
 // Secret implements store.Store.
 func (s *Store) Secret(name string) ([]byte, error) {
 	fresh := make([]byte, 32)

@@ -278,7 +278,7 @@ func TestRestoreBesideWhatIsLeft(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer busy.Close()
-	if _, err := Restore(file, busy.Dir()); !errors.Is(err, store.ErrLocked) {
+	if _, err := Restore(file, busy.dir); !errors.Is(err, store.ErrLocked) {
 		t.Errorf("into the folder of a node that runs: %v", err)
 	}
 }
@@ -323,7 +323,7 @@ func TestRestoreCutShort(t *testing.T) {
 // contradicts itself, and what a running node writes has its newest rows elsewhere.
 func TestRestoreOfNoBackup(t *testing.T) {
 	s, file := backedUp(t)
-	live := filepath.Join(s.Dir(), DatabaseName)
+	live := filepath.Join(s.dir, DatabaseName)
 	if info, err := os.Stat(live + "-wal"); err != nil || info.Size() == 0 {
 		t.Fatalf("the store has nothing in its WAL: %v", err)
 	}

@@ -18,7 +18,7 @@ func atomically(d *decoder) {
 	}
 	to, at := d.unread(), d.address(first, sp)
 	if returns {
-		to = d.dst(0)
+		to = d.dst()
 	}
 	b := d.src(first+1, k)
 	c := b

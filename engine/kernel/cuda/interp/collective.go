@@ -29,7 +29,7 @@ func shuffle(d *decoder) {
 	}
 	d.byMembers()
 	k, u := kinds["b32"], kinds["u32"]
-	to, a, b, c := d.dst(0), d.src(1, k), d.src(2, u), d.src(3, u)
+	to, a, b, c := d.dst(), d.src(1, k), d.src(2, u), d.src(3, u)
 	p := d.predDst(d.s.args[0].pair)
 	how := strings.Join(d.s.mods, ".")
 	how = strings.TrimSuffix(strings.TrimPrefix(how, "sync."), ".b32")
@@ -87,7 +87,7 @@ func vote(d *decoder) {
 	ballot := d.s.has("ballot")
 	var to int
 	if ballot {
-		to = d.dst(0)
+		to = d.dst()
 	} else {
 		to = d.predDst(&d.s.args[0])
 	}
@@ -122,7 +122,7 @@ func match(d *decoder) {
 	}
 	d.byMembers()
 	k := d.kind()
-	to, a, p := d.dst(0), d.src(1, k), d.predDst(d.s.args[0].pair)
+	to, a, p := d.dst(), d.src(1, k), d.predDst(d.s.args[0].pair)
 	all, vm := d.s.has("all"), k.mask()
 	d.in.run = func(w *warp, mask uint32) {
 		from := w.regs[a]
@@ -156,7 +156,7 @@ func reduce(d *decoder) {
 		d.fail("no operation")
 		return
 	}
-	to, a := d.dst(0), d.src(1, k)
+	to, a := d.dst(), d.src(1, k)
 	d.in.run = func(w *warp, mask uint32) {
 		first := bits.TrailingZeros32(mask)
 		v := w.regs[a][first] & k.mask()
@@ -170,7 +170,7 @@ func reduce(d *decoder) {
 }
 
 func activeMask(d *decoder) {
-	to := d.dst(0)
+	to := d.dst()
 	d.in.run = func(w *warp, mask uint32) {
 		for m := mask; m != 0; m &= m - 1 {
 			w.regs[to][bits.TrailingZeros32(m)] = uint64(mask)

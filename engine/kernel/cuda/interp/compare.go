@@ -128,7 +128,7 @@ func (d *decoder) setValue(result func(*warp) uint32, joined func(*warp, uint32)
 	if k.bits != 32 || k.pair {
 		d.fail("a result of another type than 32 bits")
 	}
-	to := d.dst(0)
+	to := d.dst()
 	d.in.run = func(w *warp, mask uint32) {
 		v := joined(w, result(w))
 		for i := range lanes {

@@ -26,7 +26,7 @@ func nothing(d *decoder) { d.in.run = func(*warp, uint32) {} }
 
 // createPolicy makes a cache policy, which means nothing here.
 func createPolicy(d *decoder) {
-	to := d.dst(0)
+	to := d.dst()
 	d.in.run = func(w *warp, mask uint32) { w.regs[to] = vector{} }
 }
 
@@ -55,13 +55,13 @@ func move(d *decoder) {
 			return
 		}
 		if from.form == listOperand {
-			d.pack(d.dst(0), from.list, k)
+			d.pack(d.dst(), from.list, k)
 			return
 		}
 		d.unpack(to.list, d.src(1, k), k)
 	default:
 		m := k.mask()
-		t, a := d.dst(0), d.src(1, k)
+		t, a := d.dst(), d.src(1, k)
 		d.in.run = func(w *warp, mask uint32) {
 			x, z := &w.regs[a], &w.regs[t]
 			for i := range z {
@@ -170,7 +170,7 @@ func choose(d *decoder) {
 	}
 	k := d.kind()
 	m := k.mask()
-	to, a, b := d.dst(0), d.src(1, k), d.src(2, k)
+	to, a, b := d.dst(), d.src(1, k), d.src(2, k)
 	p, not := d.predicate(3)
 	d.in.run = func(w *warp, mask uint32) {
 		v := w.preds[p]
@@ -302,7 +302,7 @@ func (d *decoder) barReduce() {
 	counts, all := d.s.has("popc"), d.s.has("and")
 	var to int
 	if counts {
-		to = d.dst(0)
+		to = d.dst()
 	} else {
 		to = d.predDst(&d.s.args[0])
 	}

@@ -236,13 +236,13 @@ func immediate(o operand, k kind) uint64 {
 	return o.imm & k.mask()
 }
 
-// dst returns the register of a destination, and its width in bits.
-func (d *decoder) dst(i int) int {
-	if i >= len(d.s.args) {
-		d.fail("argument %d is missing", i+1)
+// dst returns the register of the destination.
+func (d *decoder) dst() int {
+	if len(d.s.args) == 0 {
+		d.fail("argument 1 is missing")
 		return 0
 	}
-	return d.target(d.s.args[i])
+	return d.target(d.s.args[0])
 }
 
 func (d *decoder) target(o operand) int {

@@ -117,7 +117,7 @@ func (d *decoder) groupIssue() {
 	if op.half {
 		count /= 2
 	}
-	op.to = d.destinations(0, count)
+	op.to = d.destinations(count)
 	da := d.constant(0)
 	if d.s.args[1].form == listOperand {
 		op.regsA = d.registers(1, 4)

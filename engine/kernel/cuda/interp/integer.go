@@ -33,7 +33,7 @@ func addInteger(d *decoder) {
 		return
 	}
 	if k.bits == 32 && d.args(3, 3) {
-		to, a, b := d.dst(0), d.src(1, k), d.src(2, k)
+		to, a, b := d.dst(), d.src(1, k), d.src(2, k)
 		d.in.run = func(w *warp, mask uint32) {
 			x, y, z := &w.regs[a], &w.regs[b], &w.regs[to]
 			for i := range z {
@@ -200,7 +200,7 @@ func shift(d *decoder) {
 		f = func(a, b uint64) uint64 { return a & m >> min(uint64(uint32(b)), n) }
 	}
 	if d.args(3, 3) {
-		d.in.run = binaryLanes(d.dst(0), d.src(1, k), d.src(2, kinds["u32"]), f)
+		d.in.run = binaryLanes(d.dst(), d.src(1, k), d.src(2, kinds["u32"]), f)
 	}
 }
 
@@ -229,7 +229,7 @@ func extract(d *decoder) {
 		return
 	}
 	u := kinds["u32"]
-	d.in.run = ternaryLanes(d.dst(0), d.src(1, k), d.src(2, u), d.src(3, u), func(a, at, size uint64) uint64 {
+	d.in.run = ternaryLanes(d.dst(), d.src(1, k), d.src(2, u), d.src(3, u), func(a, at, size uint64) uint64 {
 		at, size = at&255, size&255
 		if size == 0 {
 			return 0
@@ -252,7 +252,7 @@ func insert(d *decoder) {
 	if !d.args(5, 5) {
 		return
 	}
-	to, a, b, at, size := d.dst(0), d.src(1, k), d.src(2, k), d.src(3, u), d.src(4, u)
+	to, a, b, at, size := d.dst(), d.src(1, k), d.src(2, k), d.src(3, u), d.src(4, u)
 	d.in.run = func(w *warp, mask uint32) {
 		for ; mask != 0; mask &= mask - 1 {
 			i := bits.TrailingZeros32(mask)
@@ -324,7 +324,7 @@ func logic3(d *decoder) {
 		return
 	}
 	k := kinds["b32"]
-	d.in.run = ternaryLanes(d.dst(0), d.src(1, k), d.src(2, k), d.src(3, k), func(a, b, c uint64) uint64 {
+	d.in.run = ternaryLanes(d.dst(), d.src(1, k), d.src(2, k), d.src(3, k), func(a, b, c uint64) uint64 {
 		var out uint64
 		for i := range uint64(8) {
 			if table.imm>>i&1 != 0 {

@@ -9,7 +9,7 @@ func (d *decoder) unary(k kind, f func(a uint64) uint64) {
 	if !d.args(2, 2) {
 		return
 	}
-	to, a := d.dst(0), d.src(1, k)
+	to, a := d.dst(), d.src(1, k)
 	d.in.run = func(w *warp, mask uint32) {
 		x, z := &w.regs[a], &w.regs[to]
 		if mask == full {
@@ -27,7 +27,7 @@ func (d *decoder) unary(k kind, f func(a uint64) uint64) {
 
 func (d *decoder) binary(k kind, f func(a, b uint64) uint64) {
 	if d.args(3, 3) {
-		d.in.run = binaryLanes(d.dst(0), d.src(1, k), d.src(2, k), f)
+		d.in.run = binaryLanes(d.dst(), d.src(1, k), d.src(2, k), f)
 	}
 }
 
@@ -49,7 +49,7 @@ func binaryLanes(to, a, b int, f func(a, b uint64) uint64) func(*warp, uint32) {
 
 func (d *decoder) ternary(k, last kind, f func(a, b, c uint64) uint64) {
 	if d.args(4, 4) {
-		d.in.run = ternaryLanes(d.dst(0), d.src(1, k), d.src(2, k), d.src(3, last), f)
+		d.in.run = ternaryLanes(d.dst(), d.src(1, k), d.src(2, k), d.src(3, last), f)
 	}
 }
 

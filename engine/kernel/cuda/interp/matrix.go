@@ -139,7 +139,7 @@ func multiply(d *decoder) {
 	if p.half {
 		count = 2
 	}
-	to, from := d.destinations(0, count), d.registers(3, count)
+	to, from := d.destinations(count), d.registers(3, count)
 	if d.err != nil {
 		return
 	}
@@ -208,7 +208,7 @@ func (d *decoder) registers(i, n int) []int {
 }
 
 // destinations are those of one that is written.
-func (d *decoder) destinations(i, n int) []int { return d.slots(i, n, d.target) }
+func (d *decoder) destinations(n int) []int { return d.slots(0, n, d.target) }
 
 func (d *decoder) slots(i, n int, of func(operand) int) []int {
 	list := d.listOf(i)

@@ -109,7 +109,7 @@ func (d *decoder) mbarrierArrive() {
 	first := int(truth(d.s.args[0].form != memOperand)) // the state, where it is asked for
 	to := d.unread()
 	if first == 1 {
-		to = d.dst(0)
+		to = d.dst()
 	}
 	at, expects, drops := d.address(first, shared), d.s.has("expect_tx"), d.s.mods[0] == "arrive_drop"
 	n := d.constant(1)
