@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"corenode/extensions/guest"
+	"corenode/extensions/logtest"
 )
 
 // compilerVariable in the environment makes the test program a process that
@@ -452,7 +453,7 @@ func TestCompilesWithoutACache(t *testing.T) {
 }
 
 // wantUnkept wants one line of why compiled modules are not kept.
-func wantUnkept(t *testing.T, l *logs, why string) {
+func wantUnkept(t *testing.T, l *logtest.Lines, why string) {
 	t.Helper()
 	lines := slices.DeleteFunc(strings.Split(l.String(), "\n"), func(line string) bool { return !strings.Contains(line, "cannot be kept") })
 	if len(lines) != 1 || !strings.Contains(lines[0], why) {

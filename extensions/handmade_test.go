@@ -1,17 +1,16 @@
 package extensions
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/json"
 	"log/slog"
 	"maps"
 	"slices"
-	"sync"
 	"testing"
 	"time"
 
 	"corenode/extensions/guest"
+	"corenode/extensions/logtest"
 	"corenode/extensions/meter/wasmtest"
 	"corenode/wasm/abi"
 )
@@ -158,26 +157,8 @@ func billingGuest(t testing.TB, version string, q abi.Quote, c abi.Charge) []byt
 	return g.bytes(t)
 }
 
-// logs collects what a host logs.
-type logs struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *logs) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *logs) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
-}
-
 // openTest opens a host that takes unsigned modules and ships native ones only.
-func openTest(t testing.TB, o Options) (*Host, *logs) {
+func openTest(t testing.TB, o Options) (*Host, *logtest.Lines) {
 	t.Helper()
 	o.AllowUnsigned = true
 	return openWith(t, o, testShipped())
@@ -195,9 +176,9 @@ func testShipped() (all []shippedModule) {
 		shippedModule{slot: SlotResponses, name: "responses", native: nativeChat("native"), nativeAs: "builtin:responses"})
 }
 
-func openWith(t testing.TB, o Options, shipped []shippedModule) (*Host, *logs) {
+func openWith(t testing.TB, o Options, shipped []shippedModule) (*Host, *logtest.Lines) {
 	t.Helper()
-	l := &logs{}
+	l := &logtest.Lines{}
 	if o.Log == nil {
 		o.Log = slog.New(slog.NewTextHandler(l, nil))
 	}

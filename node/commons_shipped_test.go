@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -14,6 +13,7 @@ import (
 	"time"
 
 	"corenode/extensions"
+	"corenode/extensions/logtest"
 	"corenode/node/config"
 	"corenode/node/store"
 	"corenode/wasm/builtin"
@@ -69,26 +69,6 @@ func (s *lookedStore) change(how func()) {
 	how()
 }
 
-// heardLines are the lines of a log that were written since the last look.
-type heardLines struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (l *heardLines) Write(line []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(line)
-}
-
-// take is what was written since the last time.
-func (l *heardLines) take() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	defer l.text.Reset()
-	return l.text.String()
-}
-
 // denyingNode has a host of a cluster, which denies a module.
 func denyingNode(t *testing.T, lines io.Writer, digest string) *node {
 	t.Helper()
@@ -111,7 +91,7 @@ func TestLatePoliciesAreOffered(t *testing.T) {
 	all := builtin.Modules()
 	digest := all[slices.IndexFunc(all, func(m builtin.Module) bool { return m.Name == builtin.TariffName })].Digest
 	synctest.Test(t, func(t *testing.T) {
-		var lines heardLines
+		var lines logtest.Lines
 		n := denyingNode(t, &lines, digest)
 		host, s := n.modules, &lookedStore{}
 		c := newCommons(s, "a", n)
@@ -129,10 +109,10 @@ func TestLatePoliciesAreOffered(t *testing.T) {
 		// after gives what the store was asked for within some time, and which lines of the log have these texts.
 		after := func(pause time.Duration, texts ...string) (kept []string, tries, listed int, said []int) {
 			s.change(func() { s.kept, s.tries, s.listed = nil, 0, 0 })
-			lines.take()
+			before := len(lines.String())
 			time.Sleep(pause)
 			synctest.Wait()
-			all := lines.take()
+			all := lines.String()[before:]
 			for _, text := range texts {
 				said = append(said, strings.Count(all, text))
 			}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"corenode/actors/clock"
+	"corenode/extensions/logtest"
 	"corenode/node/store"
 	"corenode/wasm/abi"
 )
@@ -158,24 +159,6 @@ func (l *link) changed(subject string) {
 	l.w.changes = append(l.w.changes, store.Change{Topic: store.TopicAccount, Subject: subject})
 }
 
-// logged is what a node logged.
-type logged struct {
-	mu   sync.Mutex
-	text strings.Builder
-}
-
-func (l *logged) Write(line []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(line)
-}
-
-func (l *logged) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String()
-}
-
 // peer is a node of a test.
 type peer struct {
 	*Member
@@ -185,7 +168,7 @@ type peer struct {
 	broken  error    // Guarded by mu; what applying gives.
 	drained bool     // Guarded by mu.
 	paused  time.Duration
-	said    logged
+	said    logtest.Lines
 }
 
 func newWorld() *world { return &world{nodes: map[string]*row{}} }

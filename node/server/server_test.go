@@ -2,7 +2,6 @@ package server
 
 import (
 	"bufio"
-	"bytes"
 	"cmp"
 	"context"
 	"crypto/sha256"
@@ -24,6 +23,7 @@ import (
 	"corenode/engine"
 	"corenode/engine/grammar"
 	"corenode/engine/messages"
+	"corenode/extensions/logtest"
 	"corenode/wasm/abi"
 )
 
@@ -294,25 +294,7 @@ type node struct {
 	backend *fakeBackend
 	addr    string
 	admin   string
-	log     *syncBuffer
-}
-
-// syncBuffer is a log sink that tests read while the server writes.
-type syncBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (b *syncBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.Write(p)
-}
-
-func (b *syncBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.String()
+	log     *logtest.Lines
 }
 
 // bounded has a bound in each field that has no default.
@@ -328,7 +310,7 @@ func bounded(c Config) Config {
 // start runs a node until the test ends.
 func start(t testing.TB, cfg Config, backend *fakeBackend, change ...func(*Deps)) *node {
 	t.Helper()
-	n := &node{t: t, backend: backend, log: &syncBuffer{}}
+	n := &node{t: t, backend: backend, log: &logtest.Lines{}}
 	if cfg.AdminToken == "" {
 		cfg.AdminToken = "admin-token"
 	}

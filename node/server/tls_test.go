@@ -19,6 +19,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"corenode/extensions/logtest"
 )
 
 // certificateOf makes a pair for a listener of a test, and has what a client trusts it by.
@@ -132,7 +134,7 @@ func TestFailedHandshake(t *testing.T) {
 
 // TestFailuresOfTLSAreSaidOnce: however many connections fail, the log says so once for some time.
 func TestFailuresOfTLSAreSaidOnce(t *testing.T) {
-	var log syncBuffer
+	var log logtest.Lines
 	f := failures{log: slog.New(slog.NewTextHandler(&log, nil)), listen: "here"}
 	failed, now := errors.New("tls: it failed"), time.Now()
 	for _, c := range []struct {
