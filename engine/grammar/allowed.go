@@ -9,12 +9,12 @@ func (m *Matcher) Allowed() []uint64 {
 	if m.at >= 0 {
 		m.lent = m.sets[m.at]
 	}
-	return m.allowed()
+	return m.allowed(m.at)
 }
 
 // Allows says whether a token may come next. Where nothing is held each may.
 func (m *Matcher) Allows(token int32) bool {
-	return m.at == idle || token >= 0 && int(token) < m.v.size && m.allowed()[token>>6]>>(token&63)&1 != 0
+	return m.at == idle || token >= 0 && int(token) < m.v.size && m.allowed(m.at)[token>>6]>>(token&63)&1 != 0
 }
 
 // Ending is what Allowed would be after End.
@@ -24,7 +24,7 @@ func (m *Matcher) Ending() []uint64 {
 		return nil
 	}
 	m.End()
-	allowed := m.allowed()
+	allowed := m.allowed(m.at)
 	m.at = at
 	return allowed
 }
