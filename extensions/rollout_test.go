@@ -66,21 +66,26 @@ func TestCanary(t *testing.T) {
 	}
 }
 
-// TestVerbs walks one slot through its states.
-func TestVerbs(t *testing.T) {
-	h, _ := openTest(t, Options{})
-	one, two, three := mustLoad(t, h, chatGuest(t, "1")), mustLoad(t, h, chatGuest(t, "2")), mustLoad(t, h, chatGuest(t, "3"))
-	check := func(by string, states ...string) {
+// chatSlot gives a check of which chat module serves, and which states modules have.
+func chatSlot(t *testing.T, h *Host, modules ...string) func(by string, states ...string) {
+	return func(by string, states ...string) {
 		t.Helper()
 		if got := request(t, h, "a"); got != `{"by":"`+by+`"}` {
 			t.Errorf("%s serves, want %s", got, by)
 		}
 		for i, want := range states {
-			if got := stateOf(t, h, []string{one, two, three}[i]); got != want {
+			if got := stateOf(t, h, modules[i]); got != want {
 				t.Errorf("module %d is %s, want %s", i+1, got, want)
 			}
 		}
 	}
+}
+
+// TestVerbs walks one slot through its states.
+func TestVerbs(t *testing.T) {
+	h, _ := openTest(t, Options{})
+	one, two, three := mustLoad(t, h, chatGuest(t, "1")), mustLoad(t, h, chatGuest(t, "2")), mustLoad(t, h, chatGuest(t, "3"))
+	check := chatSlot(t, h, one, two, three)
 	must := func(_ Info, err error) {
 		t.Helper()
 		if err != nil {

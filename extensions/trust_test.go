@@ -77,17 +77,7 @@ func TestDeniedModule(t *testing.T) {
 	one, two, three := threeOnChat(t, h)
 	running := h.Translate(SlotChat, "a", "", abi.Facts{Stream: true})
 	begun := running.generation.digest
-	check := func(by string, states ...string) {
-		t.Helper()
-		if got := request(t, h, "a"); got != `{"by":"`+by+`"}` {
-			t.Errorf("%s serves, want %s", got, by)
-		}
-		for i, want := range states {
-			if got := stateOf(t, h, []string{one, two, three}[i]); got != want {
-				t.Errorf("module %d is %s, want %s", i+1, got, want)
-			}
-		}
-	}
+	check := chatSlot(t, h, one, two, three)
 	h.Trust(nil, denials(t, three))
 	if a := h.slot(SlotChat).now.Load(); a.canary != nil || a.canaryPercent != 0 {
 		t.Errorf("the denied canary is still there: %+v", a)

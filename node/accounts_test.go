@@ -39,16 +39,20 @@ func statement(c *admin.Client, name string) (rows []admin.Entry, err error) {
 	})
 }
 
-// postTo sends a body to a path and returns the answer with its whole text.
-func postTo(t *testing.T, base, path, key, body string) (*http.Response, string) {
+// bearer are the headers of a client with a key.
+func bearer(key string) http.Header {
+	return http.Header{"Authorization": {"Bearer " + key}, "Content-Type": {"application/json"}}
+}
+
+// fetch sends a request and returns the answer with its whole text.
+func fetch(t testing.TB, method, url, body string, header http.Header) (*http.Response, string) {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), "POST", base+path, strings.NewReader(body))
+	request, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}
-	req.Header.Set("Authorization", "Bearer "+key)
-	req.Header.Set("Content-Type", "application/json")
-	answer, err := http.DefaultClient.Do(req)
+	request.Header = header
+	answer, err := http.DefaultClient.Do(request)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,6 +62,12 @@ func postTo(t *testing.T, base, path, key, body string) (*http.Response, string)
 		t.Fatal(err)
 	}
 	return answer, string(text)
+}
+
+// postTo sends a body to a path and returns the answer with its whole text.
+func postTo(t *testing.T, base, path, key, body string) (*http.Response, string) {
+	t.Helper()
+	return fetch(t, "POST", base+path, body, bearer(key))
 }
 
 // held is a model that says one token for ever: slowly until it may go on, and then as fast as it can.

@@ -1,10 +1,7 @@
 package main
 
 import (
-	"bytes"
 	"encoding/base64"
-	"fmt"
-	"io"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -90,21 +87,10 @@ func TestAttackAdmin(t *testing.T) {
 // adminCall makes one call of the admin API as it is, without the client.
 func adminCall(t *testing.T, n *node, method, path, body, token string) (status int, answer string) {
 	t.Helper()
-	request, err := http.NewRequestWithContext(t.Context(), method, "http://"+n.admin.Addr().String()+path, bytes.NewReader([]byte(body)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	header := http.Header{}
 	if token != "-" {
-		request.Header.Set("Authorization", fmt.Sprintf("Bearer %s", token))
+		header.Set("Authorization", "Bearer "+token)
 	}
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer response.Body.Close()
-	text, err := io.ReadAll(response.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return response.StatusCode, string(text)
+	response, answer := fetch(t, method, "http://"+n.admin.Addr().String()+path, body, header)
+	return response.StatusCode, answer
 }

@@ -36,16 +36,7 @@ func clusterNodes(t *testing.T, count int) (all []*node, bases []string) {
 
 // knows says whether a node knows a key.
 func knows(t *testing.T, base, key string) bool {
-	request, err := http.NewRequestWithContext(t.Context(), "GET", base+"/v1/models", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	request.Header.Set("Authorization", "Bearer "+key)
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer response.Body.Close()
+	response, _ := fetch(t, "GET", base+"/v1/models", "", bearer(key))
 	return response.StatusCode == http.StatusOK
 }
 

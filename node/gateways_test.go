@@ -452,18 +452,7 @@ func everyRoute(t *testing.T, g gateway) {
 			body = string(errand{path: route.path, model: fastModel, prompt: "x", maxTokens: 4}.body())
 		}
 		call := func(key string) int {
-			request, err := http.NewRequestWithContext(t.Context(), route.method, g.base+route.path, strings.NewReader(body))
-			if err != nil {
-				t.Fatal(err)
-			}
-			request.Header.Set("Authorization", "Bearer "+key)
-			request.Header.Set("Content-Type", "application/json")
-			response, err := http.DefaultClient.Do(request)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer response.Body.Close()
-			io.Copy(io.Discard, response.Body)
+			response, _ := fetch(t, route.method, g.base+route.path, body, bearer(key))
 			return response.StatusCode
 		}
 		if got := call("sk-none"); got != 401 {

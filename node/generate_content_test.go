@@ -2,7 +2,6 @@ package main
 
 import (
 	"encoding/json"
-	"io"
 	"net/http"
 	"strings"
 	"testing"
@@ -100,26 +99,13 @@ func (g *generated) said(t *testing.T) (text string, calls []string) {
 // askGenerate sends a body, or with none asks for a listing, and gives the headers and the text of the answer.
 func askGenerate(t *testing.T, url string, header http.Header, body string) (*http.Response, string) {
 	t.Helper()
-	method, reader := "GET", io.Reader(nil)
+	method := "GET"
 	if body != "" {
-		method, reader = "POST", strings.NewReader(body)
+		method = "POST"
 	}
-	request, err := http.NewRequestWithContext(t.Context(), method, url, reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	request.Header = header.Clone()
-	request.Header.Set("Content-Type", "application/json")
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer response.Body.Close()
-	text, err := io.ReadAll(response.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return response, string(text)
+	header = header.Clone()
+	header.Set("Content-Type", "application/json")
+	return fetch(t, method, url, body, header)
 }
 
 // The same requests as generateContent and as messages.

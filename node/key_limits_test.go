@@ -161,18 +161,9 @@ func budgetIsExact(t *testing.T, n *node, base string, a admin.CreatedAccount) {
 // modelsOf are the ids that a key is shown.
 func modelsOf(t *testing.T, base, key string) (ids []string) {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), "GET", base+"/v1/models", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	req.Header.Set("Authorization", "Bearer "+key)
-	answer, err := http.DefaultClient.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer answer.Body.Close()
+	_, text := fetch(t, "GET", base+"/v1/models", "", bearer(key))
 	var list struct{ Data []struct{ ID string } }
-	if err := json.NewDecoder(answer.Body).Decode(&list); err != nil {
+	if err := json.Unmarshal([]byte(text), &list); err != nil {
 		t.Fatal(err)
 	}
 	for _, m := range list.Data {

@@ -32,12 +32,10 @@ func handmade(t *testing.T, name string, native []byte, first, then string) []by
 	return handmadeOf(t, guest.Manifest{Name: name, Kind: "translator", Protocol: "chat", Version: "1.0.0", ABI: "1.0"}, native, first, then, nil)
 }
 
-// handmadeOf is handmade with a manifest and the answers of further operations.
-func handmadeOf(t *testing.T, manifest guest.Manifest, native []byte, first, then string, more map[abi.Op]string) []byte {
-	t.Helper()
-	m := &wasmtest.Module{}
+// framesIn puts output frames into the memory of a module, and gives what a call returns for each.
+func framesIn(m *wasmtest.Module) func(payload []byte) int64 {
 	next := 1024
-	frame := func(payload []byte) int64 {
+	return func(payload []byte) int64 {
 		f := append(abi.BeginOutput(nil, abi.StatusOK, 0), payload...)
 		abi.EndOutput(f, 0)
 		m.Data(next, f)
@@ -45,6 +43,13 @@ func handmadeOf(t *testing.T, manifest guest.Manifest, native []byte, first, the
 		next = (next + len(f) + 15) &^ 15
 		return packed
 	}
+}
+
+// handmadeOf is handmade with a manifest and the answers of further operations.
+func handmadeOf(t *testing.T, manifest guest.Manifest, native []byte, first, then string, more map[abi.Op]string) []byte {
+	t.Helper()
+	m := &wasmtest.Module{}
+	frame := framesIn(m)
 	const lie = `{"model":"core-1.1-mini","choices":[],"usage":{"prompt_tokens":0,"completion_tokens":0,"total_tokens":0}}`
 	call := wasmtest.Asm()
 	for _, answer := range []struct {

@@ -45,7 +45,7 @@ func TestInferenceMetrics(t *testing.T) {
 	release := make(chan struct{})
 	free := sync.OnceFunc(func() { close(release) })
 	defer free()
-	server := startFake(t, flavor.VLLM, func(int, []byte) fake.Script {
+	server := fake.New(t, flavor.VLLM, func(int, []byte) fake.Script {
 		<-release
 		return fake.Script{Text: []string{"yes"}}
 	})

@@ -115,20 +115,7 @@ func seriesOf(page string) map[string][]string {
 
 func postMessages(t *testing.T, base, key, body string) {
 	t.Helper()
-	q, err := http.NewRequestWithContext(t.Context(), http.MethodPost, base+"/v1/messages", strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
-	q.Header.Set("X-Api-Key", key)
-	q.Header.Set("Content-Type", "application/json")
-	r, err := http.DefaultClient.Do(q)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer r.Body.Close()
-	if _, err := io.Copy(io.Discard, r.Body); err != nil {
-		t.Fatal(err)
-	}
+	fetch(t, "POST", base+"/v1/messages", body, http.Header{"X-Api-Key": {key}, "Content-Type": {"application/json"}})
 }
 
 // promtoolTakes checks a page where promtool is installed.

@@ -114,16 +114,8 @@ func TestStrangerIsNoNode(t *testing.T) {
 	})
 	for _, secret := range []string{key, "", n.clusterToken()[1:]} {
 		body := `{"model":"core-1.1-mini","max_tokens":4,"messages":[{"role":"user","content":"hi"}]}`
-		request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, n.commons.peers.address+"/v1/messages", strings.NewReader(body))
-		if err != nil {
-			t.Fatal(err)
-		}
-		request.Header = http.Header{"Authorization": {"Bearer " + secret}, "X-Corenode-Partition": {"acct_x"}, "X-Corenode-Hop": {"1"}}
-		answer, err := http.DefaultClient.Do(request)
-		if err != nil {
-			t.Fatal(err)
-		}
-		answer.Body.Close()
+		answer, _ := fetch(t, "POST", n.commons.peers.address+"/v1/messages", body,
+			http.Header{"Authorization": {"Bearer " + secret}, "X-Corenode-Partition": {"acct_x"}, "X-Corenode-Hop": {"1"}})
 		want := http.StatusUnauthorized
 		if secret == key {
 			want = http.StatusOK

@@ -179,21 +179,12 @@ func TestGuardRail(t *testing.T) {
 	n, base, key, operator := startWithModules(t, instantModels)
 	count := func() int {
 		t.Helper()
-		request, err := http.NewRequestWithContext(t.Context(), "POST", base+"/v1/messages/count_tokens",
-			strings.NewReader(`{"model":"fast","messages":[{"role":"user","content":"hi"}]}`))
-		if err != nil {
-			t.Fatal(err)
-		}
-		request.Header.Set("x-api-key", key)
-		response, err := http.DefaultClient.Do(request)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer response.Body.Close()
+		response, text := fetch(t, "POST", base+"/v1/messages/count_tokens", `{"model":"fast","messages":[{"role":"user","content":"hi"}]}`,
+			http.Header{"X-Api-Key": {key}})
 		var answer struct {
 			InputTokens int `json:"input_tokens"`
 		}
-		if err := json.NewDecoder(response.Body).Decode(&answer); err != nil || response.StatusCode != 200 {
+		if err := json.Unmarshal([]byte(text), &answer); err != nil || response.StatusCode != 200 {
 			t.Fatal(response.StatusCode, err)
 		}
 		return answer.InputTokens

@@ -26,7 +26,7 @@ type keyed struct {
 }
 
 func startKeyed(t *testing.T) *keyed {
-	s := startFake(t, flavor.VLLM, func(int, []byte) fake.Script { return fake.Script{Text: []string{"yes"}} })
+	s := fake.New(t, flavor.VLLM, func(int, []byte) fake.Script { return fake.Script{Text: []string{"yes"}} })
 	k := &keyed{Server: s, shown: map[string]bool{}}
 	inner := k.Config.Handler
 	k.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {

@@ -10,7 +10,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"testing"
 
 	"corenode/bench/fake"
@@ -89,7 +88,7 @@ func TestReloadInARunningNode(t *testing.T) {
 // TestReloadOfWhatServersKnow: a field of sampling that the servers of a model know is told them as soon as it is
 // named, and no longer.
 func TestReloadOfWhatServersKnow(t *testing.T) {
-	s := startFake(t, flavor.LlamaServer, func(int, []byte) fake.Script { return fake.Script{Text: []string{"yes"}} })
+	s := fake.New(t, flavor.LlamaServer, func(int, []byte) fake.Script { return fake.Script{Text: []string{"yes"}} })
 	n, base, key := startNode(t, func(cfg *config.Config) { withFake(cfg, fastModel, flavor.LlamaServer, s) })
 	awaitReplicas(t, n)
 	file := filepath.Join(t.TempDir(), "corenode.yaml")
@@ -117,16 +116,8 @@ func TestReloadOfWhatServersKnow(t *testing.T) {
 		if done := r.reload(); len(done.Problems)+len(done.Waiting) > 0 {
 			t.Fatalf("%+v", done)
 		}
-		q, err := http.NewRequestWithContext(t.Context(), http.MethodPost, base+"/v1/messages", strings.NewReader(body))
-		if err != nil {
-			t.Fatal(err)
-		}
-		q.Header.Set("X-Api-Key", key)
-		resp, err := http.DefaultClient.Do(q)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if resp.Body.Close(); resp.StatusCode != step.want {
+		resp, _ := fetch(t, "POST", base+"/v1/messages", body, http.Header{"X-Api-Key": {key}})
+		if resp.StatusCode != step.want {
 			t.Errorf("with %q named: status %d", step.named, resp.StatusCode)
 		}
 	}
@@ -167,19 +158,11 @@ func topKOf(t *testing.T, n *node) int {
 // allowedOrigin is what a page of https://a.example is told.
 func allowedOrigin(t *testing.T, base, key string) string {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), "GET", base+"/v1/models", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	req.Header.Set("Authorization", "Bearer "+key)
-	req.Header.Set("Origin", "https://a.example")
-	answer, err := http.DefaultClient.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer answer.Body.Close()
-	if err := json.NewDecoder(answer.Body).Decode(new(any)); err != nil {
-		t.Fatal(err)
+	header := bearer(key)
+	header.Set("Origin", "https://a.example")
+	answer, text := fetch(t, "GET", base+"/v1/models", "", header)
+	if !json.Valid([]byte(text)) {
+		t.Fatal(text)
 	}
 	return answer.Header.Get("Access-Control-Allow-Origin")
 }

@@ -53,26 +53,14 @@ func diaryAsks(stream bool) []byte {
 // diaryCall asks for a path of the module and gives the answer and its text.
 func diaryCall(t *testing.T, method, url, header, key string) (*http.Response, string) {
 	t.Helper()
-	request, err := http.NewRequestWithContext(t.Context(), method, url, nil)
+	headers, body := http.Header{}, ""
 	if method == "POST" {
-		request, err = http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(`{"say":"hello"}`))
-	}
-	if err != nil {
-		t.Fatal(err)
+		body = `{"say":"hello"}`
 	}
 	if header != "" {
-		request.Header.Set(header, key)
+		headers.Set(header, key)
 	}
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer response.Body.Close()
-	text, err := io.ReadAll(response.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return response, string(text)
+	return fetch(t, method, url, body, headers)
 }
 
 func loadDiary(t *testing.T, operator *admin.Client, wasm []byte) {
@@ -101,17 +89,7 @@ func TestRoutedProtocol(t *testing.T) {
 			t.Errorf("stream %v: %d %q %q", stream, r.StatusCode, r.Header.Get("Content-Type"), text)
 		}
 		e := settled(t, n, r.Header.Get("X-Llm-Request-Id"))
-		message, err := http.NewRequestWithContext(t.Context(), "POST", base+"/v1/messages", strings.NewReader(string(diaryAsks(stream))))
-		if err != nil {
-			t.Fatal(err)
-		}
-		message.Header.Set("x-api-key", key)
-		response, err := http.DefaultClient.Do(message)
-		if err != nil {
-			t.Fatal(err)
-		}
-		_, _ = io.Copy(io.Discard, response.Body)
-		response.Body.Close()
+		response, _ := fetch(t, "POST", base+"/v1/messages", string(diaryAsks(stream)), http.Header{"X-Api-Key": {key}})
 		same := settled(t, n, response.Header.Get("X-Llm-Request-Id"))
 		if e.Usage.Input() != same.Usage.Input() || e.Usage.Output != same.Usage.Output || e.Usage.Output != 4 ||
 			-e.Amount != listed(n, e) || e.Amount == 0 || e.Provisional || e.Model != "core-1.1" {

@@ -233,15 +233,7 @@ const i64DivU = 0x80
 // a division; then it answers something usual.
 func slowModule(b testing.TB, s extensions.Slot, rounds int32) []byte {
 	m := &wasmtest.Module{}
-	next := 1024
-	frame := func(payload []byte) int64 {
-		f := append(abi.BeginOutput(nil, abi.StatusOK, 0), payload...)
-		abi.EndOutput(f, 0)
-		m.Data(next, f)
-		packed := int64(next)<<32 | int64(len(f))
-		next = (next + len(f) + 15) &^ 15
-		return packed
-	}
+	frame := framesIn(m)
 	manifest := guest.Manifest{Name: "slow", Kind: string(s), Version: "1.0.0", ABI: "1.0", Ticks: guest.Ticks{Call: 200_000_000}}
 	if s == extensions.SlotChat || s == extensions.SlotResponses {
 		manifest.Kind, manifest.Protocol = "translator", string(s)

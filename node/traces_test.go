@@ -3,7 +3,6 @@ package main
 import (
 	"encoding/json"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"os"
@@ -22,22 +21,12 @@ import (
 // traced sends one request with headers of a trace and returns its status.
 func traced(t *testing.T, base, key, path, body string) int {
 	t.Helper()
-	q, err := http.NewRequestWithContext(t.Context(), http.MethodPost, base+path, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, value := range map[string]string{"Authorization": "Bearer " + key, "Content-Type": "application/json", "Tracestate": "vendor=1",
+	header := bearer(key)
+	for name, value := range map[string]string{"Tracestate": "vendor=1",
 		"Traceparent": "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-00", "X-Session-Id": "a-session"} {
-		q.Header.Set(name, value)
+		header.Set(name, value)
 	}
-	r, err := http.DefaultClient.Do(q)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer r.Body.Close()
-	if _, err := io.Copy(io.Discard, r.Body); err != nil {
-		t.Fatal(err)
-	}
+	r, _ := fetch(t, "POST", base+path, body, header)
 	return r.StatusCode
 }
 
@@ -145,7 +134,7 @@ func TestErrorsAreTraced(t *testing.T) {
 	t.Setenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", c.URL)
 	t.Setenv("OTEL_BSP_SCHEDULE_DELAY", "20")
 	t.Setenv("OTEL_TRACES_SAMPLER", "always_off")
-	fails := startFake(t, flavor.VLLM, func(int, []byte) fake.Script { return fake.Script{Fault: fake.Broken500} })
+	fails := fake.New(t, flavor.VLLM, func(int, []byte) fake.Script { return fake.Script{Fault: fake.Broken500} })
 	n, base, key := startNode(t, func(cfg *config.Config) {
 		withElsewhere(cfg)
 		failing := cfg.Models["elsewhere"]

@@ -51,17 +51,6 @@ func faulty(_ int, body []byte) fake.Script {
 	return s
 }
 
-// startFake runs a server of a flavor.
-func startFake(t testing.TB, f flavor.Flavor, script func(int, []byte) fake.Script) *fake.Server {
-	t.Helper()
-	s := fake.New(f, script)
-	t.Cleanup(func() {
-		s.CloseClientConnections()
-		s.Close()
-	})
-	return s
-}
-
 // withFake makes one model of a configuration one that fakes answer.
 func withFake(cfg *config.Config, id string, f flavor.Flavor, servers ...*fake.Server) {
 	m := cfg.Models[id]
@@ -98,7 +87,7 @@ func TestUpstreamFaults(t *testing.T) {
 	if len(fates) != len(fake.Faults()) {
 		t.Fatalf("%d fates of %d faults", len(fates), len(fake.Faults()))
 	}
-	chat, msgs := startFake(t, flavor.VLLM, faulty), startFake(t, flavor.Messages, faulty)
+	chat, msgs := fake.New(t, flavor.VLLM, faulty), fake.New(t, flavor.Messages, faulty)
 	n, base, key := startNode(t, func(cfg *config.Config) {
 		withFake(cfg, slowModel, flavor.VLLM, chat)
 		withFake(cfg, fastModel, flavor.Messages, msgs)

@@ -16,7 +16,7 @@ import (
 // An empty line says nothing and stays.
 func TestVersionHeadersReachTheServers(t *testing.T) {
 	answer := func(int, []byte) fake.Script { return fake.Script{Text: []string{"yes"}} }
-	far, other := startFake(t, flavor.Messages, answer), startFake(t, flavor.VLLM, answer)
+	far, other := fake.New(t, flavor.Messages, answer), fake.New(t, flavor.VLLM, answer)
 	n, base, key := startNode(t, func(cfg *config.Config) {
 		withFake(cfg, slowModel, flavor.Messages, far)
 		withFake(cfg, fastModel, flavor.VLLM, other)

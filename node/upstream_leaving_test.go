@@ -26,7 +26,7 @@ func hanging(tokens int) func(int, []byte) fake.Script {
 // TestUpstreamLeaving: a client that leaves while its request waits for a replica, for the
 // first token or for the next one frees the replica, which would else wait for an hour.
 func TestUpstreamLeaving(t *testing.T) {
-	f := startFake(t, flavor.VLLM, hanging(0))
+	f := fake.New(t, flavor.VLLM, hanging(0))
 	n, base, key := startNode(t, func(cfg *config.Config) {
 		withFake(cfg, fastModel, flavor.VLLM, f)
 		instant := cfg.Models[slowModel]

@@ -22,7 +22,7 @@ import (
 func TestUpstreamOperators(t *testing.T) {
 	var servers []*fake.Server
 	for range 3 {
-		servers = append(servers, startFake(t, flavor.VLLM, func(int, []byte) fake.Script { return fake.Script{Text: []string{"yes"}} }))
+		servers = append(servers, fake.New(t, flavor.VLLM, func(int, []byte) fake.Script { return fake.Script{Text: []string{"yes"}} }))
 	}
 	n, base, key := startNode(t, func(cfg *config.Config) {
 		ownModels(cfg)

@@ -42,12 +42,12 @@ func TestUpstreamIsolation(t *testing.T) {
 		prices := cfg.Models[fastModel]
 		for _, f := range flavors {
 			cfg.Models["far-"+string(f)] = prices
-			withFake(cfg, "far-"+string(f), f, startFake(t, f, answer))
+			withFake(cfg, "far-"+string(f), f, fake.New(t, f, answer))
 		}
 		ownModels(cfg)
 		alone := prices
 		cfg.Models["alone"] = alone
-		withFake(cfg, "alone", flavor.Messages, startFake(t, flavor.Messages, answer))
+		withFake(cfg, "alone", flavor.Messages, fake.New(t, flavor.Messages, answer))
 		alone = cfg.Models["alone"]
 		alone.Upstream.SharedCache = false
 		cfg.Models["alone"] = alone

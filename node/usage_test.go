@@ -5,10 +5,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"io"
 	"maps"
 	"math/rand/v2"
-	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -152,21 +150,11 @@ func postJSON(t *testing.T, base, key, path string, body object) []byte {
 	if err != nil {
 		t.Fatal(err)
 	}
-	request, err := http.NewRequestWithContext(t.Context(), "POST", base+path, bytes.NewReader(text))
-	if err != nil {
-		t.Fatal(err)
+	response, answer := fetch(t, "POST", base+path, string(text), bearer(key))
+	if response.StatusCode != 200 {
+		t.Fatalf("%s %s: status %d: %s", path, text, response.StatusCode, answer)
 	}
-	request.Header.Set("Authorization", "Bearer "+key)
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer response.Body.Close()
-	answer, err := io.ReadAll(response.Body)
-	if err != nil || response.StatusCode != 200 {
-		t.Fatalf("%s %s: status %d, %v: %s", path, text, response.StatusCode, err, answer)
-	}
-	return answer
+	return []byte(answer)
 }
 
 // askRaw posts a body and returns the usage that its answer reports.

@@ -16,6 +16,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"testing"
 	"time"
 
 	"corenode/engine/upstream/wire"
@@ -105,9 +106,9 @@ type Server struct {
 	wait   int                        // the gauge of waiting requests
 }
 
-// New starts a fake on a free port of the loopback. script gives the answer of the nth
-// request, from 0.
-func New(f wire.Flavor, script func(n int, body []byte) Script) *Server {
+// New starts a fake on a free port of the loopback, until the test ends. script gives the answer
+// of the nth request, from 0.
+func New(t testing.TB, f wire.Flavor, script func(n int, body []byte) Script) *Server {
 	s := &Server{Flavor: f, script: script, cached: map[string]map[string]bool{},
 		Tokens: func(body []byte) int { return len(strings.Fields(string(body))) }}
 	mux := http.NewServeMux()
@@ -115,6 +116,10 @@ func New(f wire.Flavor, script func(n int, body []byte) Script) *Server {
 	mux.HandleFunc("POST /v1/messages/count_tokens", s.count)
 	mux.HandleFunc("GET /", s.page)
 	s.Server = httptest.NewServer(mux)
+	t.Cleanup(func() {
+		s.CloseClientConnections()
+		s.Close()
+	})
 	return s
 }
 

@@ -46,15 +46,7 @@ func open(t testing.TB, f wire.Flavor, change func(*Options), servers ...*fake.S
 	return m
 }
 
-func start(t testing.TB, f wire.Flavor, script func(int, []byte) fake.Script) *fake.Server {
-	t.Helper()
-	s := fake.New(f, script)
-	t.Cleanup(func() {
-		s.CloseClientConnections()
-		s.Close()
-	})
-	return s
-}
+var start = fake.New
 
 func waitFor(t testing.TB, what string, ok func() bool) {
 	t.Helper()

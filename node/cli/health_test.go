@@ -92,11 +92,7 @@ func TestHealthLiveOfAFolder(t *testing.T) {
 	clients := httptest.NewServer(http.NotFoundHandler())
 	defer clients.Close()
 	dir := t.TempDir()
-	live := func() error {
-		cmd := Root("test", nil)
-		cmd.SetArgs([]string{"health", "--live", "--data-dir", dir})
-		return cmd.Execute()
-	}
+	live := func() error { return liveOf(dir) }
 	t.Setenv("CORENODE_LISTEN", "127.0.0.1:1") // nobody's
 	if live() == nil {
 		t.Error("nobody has the folder, and its node is alive")
@@ -135,6 +131,33 @@ func TestHealthLiveOfAFolder(t *testing.T) {
 	}
 }
 
+// liveOf asks whether the node of a folder lives.
+func liveOf(dir string) error {
+	cmd := Root("test", nil)
+	cmd.SetArgs([]string{"health", "--live", "--data-dir", dir})
+	return cmd.Execute()
+}
+
+// wantLive wants a node with these listeners to live.
+func wantLive(t *testing.T, operators, clients string) {
+	t.Helper()
+	dir := t.TempDir()
+	lock, err := store.LockFolder(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer lock.Close()
+	if _, err := admin.Announce(dir, operators, "a-token-of-the-node", ""); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := admin.AnnounceAPI(dir, clients); err != nil {
+		t.Fatal(err)
+	}
+	if err := liveOf(dir); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestHealthLiveBehindAHungListener: an admin listener that says nothing leaves the API the time to answer.
 func TestHealthLiveBehindAHungListener(t *testing.T) {
 	t.Parallel()                                  // most of it is waiting
@@ -145,23 +168,7 @@ func TestHealthLiveBehindAHungListener(t *testing.T) {
 	defer hung.Close()
 	clients := httptest.NewServer(http.NotFoundHandler())
 	defer clients.Close()
-	dir := t.TempDir()
-	lock, err := store.LockFolder(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer lock.Close()
-	if _, err := admin.Announce(dir, hung.Addr().String(), "a-token-of-the-node", ""); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := admin.AnnounceAPI(dir, clients.URL); err != nil {
-		t.Fatal(err)
-	}
-	cmd := Root("test", nil)
-	cmd.SetArgs([]string{"health", "--live", "--data-dir", dir})
-	if err := cmd.Execute(); err != nil {
-		t.Error(err)
-	}
+	wantLive(t, hung.Addr().String(), clients.URL)
 }
 
 // TestHealthLiveOfASlowListener: an admin listener that answers after the API is asked, which says nothing, is one of a node that lives.
@@ -180,23 +187,7 @@ func TestHealthLiveOfASlowListener(t *testing.T) {
 		}
 	}))
 	defer operators.Close()
-	dir := t.TempDir()
-	lock, err := store.LockFolder(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer lock.Close()
-	if _, err := admin.Announce(dir, operators.Listener.Addr().String(), "a-token-of-the-node", ""); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := admin.AnnounceAPI(dir, clients.URL); err != nil {
-		t.Fatal(err)
-	}
-	cmd := Root("test", nil)
-	cmd.SetArgs([]string{"health", "--live", "--data-dir", dir})
-	if err := cmd.Execute(); err != nil {
-		t.Error(err)
-	}
+	wantLive(t, operators.Listener.Addr().String(), clients.URL)
 }
 
 // TestHealthOfABadConfiguration: a mistake that a running node does not notice is none of its health.
