@@ -1,14 +1,13 @@
 package engine
 
 import (
-	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
 	"time"
 
 	"corenode/engine/kernel"
-	"corenode/engine/sample"
+	"corenode/engine/kernel/cuda/devicetest"
 )
 
 // device is a program as that of an accelerator: a goroutine computes what was launched, late,
@@ -164,51 +163,29 @@ func (d *device) compute(in *kernel.Input, last []int32) (out kernel.Output) {
 			d.hosted++
 			out.Logits = append(out.Logits, logits[i])
 		} else {
-			token, free = d.draw(in, &in.Rows[i], tokens, logits[i])
+			token, free = d.draw(in, i, tokens, logits[i])
 		}
 		out.Tokens, out.Free = append(out.Tokens, token), append(out.Free, free)
 	}
 	return out
 }
 
-// draw is the token of a row, and what it would be if nothing held it.
-func (d *device) draw(in *kernel.Input, row *kernel.Row, tokens []int32, logits []float32) (token, free int32) {
-	state := sample.State{Draw: row.Draw, Mask: row.Hidden, Prompt: row.Prompt}
-	for _, t := range row.Seen {
-		state.Seen = append(state.Seen, sample.Seen(t))
-	}
-	own := tokens[row.Row]
-	if _, sampled := kernel.SampledRow(in.Tokens[row.Row]); sampled {
-		state.Seen = append(state.Seen, sample.Seen{ID: own, Times: 1})
-	}
+// draw is the token of row i, and what it would be if nothing held it.
+func (d *device) draw(in *kernel.Input, i int, tokens []int32, logits []float32) (token, free int32) {
+	token, free = devicetest.Drawn(in, i, tokens, logits)
+	row := &in.Rows[i]
 	sp := in.Step.Spans[slices.IndexFunc(in.Step.Spans, func(sp kernel.Span) bool { return int(row.Row) < sp.Row+sp.Len })]
-	first := in.Rows[slices.IndexFunc(in.Rows, func(r kernel.Row) bool { return int(r.Row) >= sp.Row })].Row
-	for at := first + 1; at <= row.Row; at++ {
+	if i > 0 && int(in.Rows[i-1].Row) >= sp.Row {
 		d.drafted++
-		state.Seen = append(state.Seen, sample.Seen{ID: tokens[at], Times: 1})
 	}
-	s := sample.Resume(sample.Params(row.Sampling), state)
-	free = -1
-	if row.Held && (row.Trigger < 0 || row.Trigger == own) {
+	if row.Held && (row.Trigger < 0 || row.Trigger == tokens[row.Row]) {
+		d.held++
 		if row.Trigger >= 0 {
 			d.triggered++
 		}
-		d.held++
-		allowed := row.Allowed
-		if row.Ending != nil {
-			if free = s.Preview(logits); slices.Contains(row.Stops, free) {
-				allowed = row.Ending
-				d.closed++
-			}
-		}
-		for id := range logits {
-			if id/64 >= len(allowed) || allowed[id/64]>>(id%64)&1 == 0 {
-				logits[id] = float32(math.Inf(-1))
-			}
+		if slices.Contains(row.Stops, free) {
+			d.closed++
 		}
 	}
-	if row.Unfinished {
-		sample.Hide(logits, row.Stops)
-	}
-	return s.Sample(logits), free
+	return token, free
 }

@@ -7,46 +7,10 @@ import (
 	"testing"
 
 	"corenode/engine/kernel"
+	"corenode/engine/kernel/cuda/devicetest"
 	"corenode/engine/kernel/cuda/interp"
 	"corenode/engine/sample"
 )
-
-// drawn is what a row must give, by package sample: its token, and what it would be if nothing held it.
-func drawn(in *kernel.Input, i int, tokens []int32, logits []float32) (token, free int32) {
-	row := &in.Rows[i]
-	state := sample.State{Draw: row.Draw, Mask: row.Hidden, Prompt: row.Prompt}
-	for _, t := range row.Seen {
-		state.Seen = append(state.Seen, sample.Seen(t))
-	}
-	own := tokens[row.Row]
-	if _, sampled := kernel.SampledRow(in.Tokens[row.Row]); sampled {
-		state.Seen = append(state.Seen, sample.Seen{ID: own, Times: 1})
-	}
-	span := in.Step.Spans[slices.IndexFunc(in.Step.Spans, func(s kernel.Span) bool { return int(row.Row) < s.Row+s.Len })]
-	first := in.Rows[slices.IndexFunc(in.Rows, func(r kernel.Row) bool { return int(r.Row) >= span.Row })].Row
-	for at := first + 1; at <= row.Row; at++ {
-		state.Seen = append(state.Seen, sample.Seen{ID: tokens[at], Times: 1})
-	}
-	s := sample.Resume(sample.Params(row.Sampling), state)
-	free = -1
-	if row.Held && (row.Trigger < 0 || row.Trigger == own) {
-		allowed := row.Allowed
-		if row.Ending != nil {
-			if free = s.Preview(logits); slices.Contains(row.Stops, free) {
-				allowed = row.Ending
-			}
-		}
-		for id := range logits {
-			if id/64 >= len(allowed) || allowed[id/64]>>(id%64)&1 == 0 {
-				logits[id] = float32(math.Inf(-1))
-			}
-		}
-	}
-	if row.Unfinished {
-		sample.Hide(logits, row.Stops)
-	}
-	return s.Sample(logits), free
-}
 
 // anyLogits are of one of several kinds that are hard for something.
 func (r *rig) anyLogits(vocab int) []float32 {
@@ -230,7 +194,7 @@ func (r *rig) step(in *kernel.Input, tokens []int32, vocab int) []int32 {
 			out.Tokens[i] = 1 // what the host might draw
 			continue
 		}
-		token, free := drawn(in, i, tokens, slices.Clone(rows[i]))
+		token, free := devicetest.Drawn(in, i, tokens, slices.Clone(rows[i]))
 		if out.Tokens[i] != token || out.Free[i] != free {
 			r.Errorf("row %d of a vocabulary of %d, %+v: token %d, free %d, want %d and %d", i, vocab, in.Rows[i].Sampling,
 				out.Tokens[i], out.Free[i], token, free)

@@ -8,6 +8,7 @@ import (
 
 	"corenode/engine/kernel"
 	"corenode/engine/kernel/cuda"
+	"corenode/engine/kernel/cuda/devicetest"
 	"corenode/engine/kernel/cuda/interp"
 )
 
@@ -50,7 +51,7 @@ func (r *rig) wantDraws(what string, rows []kernel.Row, logits [][]float32, bloc
 	out, _ := r.drawTogether(rows, logits, blocks)
 	in := r.sequences(rows)
 	for i := range rows {
-		token, free := drawn(in, i, in.Tokens, slices.Clone(logits[i]))
+		token, free := devicetest.Drawn(in, i, in.Tokens, slices.Clone(logits[i]))
 		if out.Tokens[i] != token || out.Free[i] != free {
 			r.Errorf("%s, %d blocks, %+v: token %d, free %d, want %d and %d", what, blocks, rows[i].Sampling,
 				out.Tokens[i], out.Free[i], token, free)

@@ -103,7 +103,7 @@ func mutantDraws(r *rig, b kernel.Backend) (tokens []float32) {
 	}
 	in := r.sequences(rows)
 	for i := range rows {
-		token, _ := drawn(in, i, in.Tokens, slices.Clone(logits))
+		token, _ := devicetest.Drawn(in, i, in.Tokens, slices.Clone(logits))
 		tokens = append(tokens, float32(token))
 	}
 	return tokens
