@@ -243,7 +243,7 @@ func waitFor(t *testing.T, what string, ok func() bool) time.Duration {
 		}
 		time.Sleep(5 * time.Millisecond)
 	}
-	t.Fatalf("%s: not within 30 s", what)
+	t.Fatalf("%s: not within a minute", what)
 	return 0
 }
 
