@@ -24,6 +24,9 @@ import (
 // waitMax bounds everything that these tests wait for.
 const waitMax = 20 * time.Second
 
+// tokensMax makes a stream that waitMax does not suffice for where each chunk waits 200 ms, as the kernel has an end that is corked wait.
+const tokensMax = 200
+
 // backend stands for a node behind a balancer.
 type backend struct {
 	*httptest.Server
@@ -52,8 +55,8 @@ var balancers = []balancer{
 // refusal is what a node says that does nothing of a request.
 const refusal = "refused"
 
-// newBackend answers as a node does: /readyz, a stream at /stream and one without an end at /endless, at /stop as one whose
-// request was ended by an operator, and its name otherwise.
+// newBackend answers as a node does: /readyz, a stream at /stream, one without an end at /endless, at /tokens one of tokensMax
+// chunks that waits for release before each, at /stop as one whose request was ended by an operator, and its name otherwise.
 func newBackend(t *testing.T, name string) *backend {
 	b := &backend{name: name, left: make(chan struct{}, 8), release: make(chan struct{})}
 	b.Server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -85,6 +88,13 @@ func newBackend(t *testing.T, name string) *backend {
 				fmt.Fprint(w, "data: end\n\n")
 			case <-r.Context().Done():
 				b.left <- struct{}{}
+			}
+		case "/tokens":
+			w.(http.Flusher).Flush()
+			for range tokensMax {
+				<-b.release
+				fmt.Fprint(w, ".")
+				w.(http.Flusher).Flush()
 			}
 		case "/break":
 			panic(http.ErrAbortHandler)
@@ -441,5 +451,26 @@ func TestStreams(t *testing.T) {
 			})
 		}
 		streams.Wait()
+	})
+}
+
+// TestTokens: the tokens of a stream reach the client one by one, as the node sends them.
+func TestTokens(t *testing.T) {
+	each(t, func(t *testing.T, _ balancer, base string, backends []*backend) {
+		ctx, cancel := context.WithTimeout(t.Context(), waitMax)
+		defer cancel()
+		node := backends[ask(t, base, "/", "s", "k")[0]-'a']
+		answer, err := post(t, ctx, base, "/tokens", "s", "k")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer answer.Body.Close()
+		defer close(node.release) // the backend ends, whatever has come
+		for i := range tokensMax {
+			node.release <- struct{}{}
+			if _, err := io.ReadFull(answer.Body, make([]byte, 1)); err != nil {
+				t.Fatalf("in %v came %d of %d tokens: %v", waitMax, i, tokensMax, err)
+			}
+		}
 	})
 }
