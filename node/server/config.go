@@ -34,6 +34,9 @@ type Config struct {
 	RequestTimeout time.Duration
 	// KeepAlive is limits.keepalive: the longest silence of a stream.
 	KeepAlive time.Duration
+	// ProxyPause is how long behind its request the head of a stream leaves at the earliest where a proxy passed
+	// the request on. Default 5 ms.
+	ProxyPause time.Duration
 	// WatchEvery is how often sockets are asked whether their client left. Default 250 ms.
 	WatchEvery time.Duration
 	// PreparesMax is limits.prepare_concurrency: how many requests may be parsed and tokenized at once; over it a
@@ -68,6 +71,7 @@ type Config struct {
 
 func (c Config) withDefaults() Config {
 	c.WriteTimeout = cmp.Or(c.WriteTimeout, time.Minute)
+	c.ProxyPause = cmp.Or(c.ProxyPause, 5*time.Millisecond)
 	c.WatchEvery = cmp.Or(c.WatchEvery, 250*time.Millisecond)
 	c.DrainGrace = cmp.Or(c.DrainGrace, 10*time.Second)
 	c.LedgerWait = cmp.Or(c.LedgerWait, c.DrainGrace/2)

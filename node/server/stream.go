@@ -28,7 +28,7 @@ type streamed struct {
 	deadline time.Time // when the write deadline was last moved
 }
 
-// beginStream hands an answer that streams to fasthttp. The headers leave at once: the
+// beginStream hands an answer that streams to fasthttp. The headers leave at once, or when a proxy can take them: the
 // request is admitted.
 func (x *exchange) beginStream(stream Stream, model string) {
 	a := &streamed{}
@@ -44,6 +44,7 @@ func (x *exchange) beginStream(stream Stream, model string) {
 	r.Header.Set("X-Accel-Buffering", "no") // proxies that buffer would hold the stream back
 	x.rateHeaders(time.Now())
 	if x.ctx.Request.Header.IsHTTP11() {
+		a.letProxyRead()
 		r.ImmediateHeaderFlush = true
 		r.SetBodyStream(a, -1)
 	} else {
