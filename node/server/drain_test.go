@@ -102,6 +102,35 @@ func TestDrainDeadline(t *testing.T) {
 	}
 }
 
+// TestDrainEndsConnectionsItRefuses: what a client sends next goes to another node, which it would not on the same connection.
+func TestDrainEndsConnectionsItRefuses(t *testing.T) {
+	goOn := make(chan struct{})
+	backend := newFakeBackend(func(s *fakeStream) {
+		s.out.Push(begin()...)
+		<-goOn
+		s.out.Push(delta("done"))
+		s.out.Push(end()...)
+	})
+	n := start(t, Config{}, backend)
+	stream := n.dial()
+	if _, err := io.WriteString(stream, request("POST", "/v1/messages", askSSE, withKey)); err != nil {
+		t.Fatal(err)
+	}
+	<-backend.streams
+	drained := make(chan error, 1)
+	go func() { drained <- n.s.Drain(t.Context()) }()
+	waitFor(t, "draining", n.s.Draining)
+	for _, req := range []string{request("GET", "/v1/models", "", withKey), request("POST", "/v1/messages", ask, withKey)} {
+		if r := n.raw(req); r.StatusCode != 503 || !r.Close {
+			t.Errorf("%.20q: %d, the connection ends: %v", req, r.StatusCode, r.Close)
+		}
+	}
+	close(goOn)
+	if err := <-drained; err != nil {
+		t.Error(err)
+	}
+}
+
 // TestDrainDeadlineWhileReading: the deadline also ends requests whose body does
 // not come, or comes byte by byte.
 func TestDrainDeadlineWhileReading(t *testing.T) {

@@ -126,6 +126,7 @@ func (x *exchange) endpoint() {
 	}
 	x.beginTrace()
 	if !x.register() {
+		x.ctx.SetConnectionClose() // the next request shall find another node
 		x.turnAway(errDraining())
 		return
 	}
