@@ -294,7 +294,7 @@ func Default() *Config {
 			CanaryCallsMin: extensions.CanaryCallsMinDefault},
 		Limits: Limits{
 			ConnectionsMax: 20000, HeaderBytesMax: 16 << 10,
-			HeaderTimeout: 10 * time.Second, BodyTimeout: time.Minute, IdleTimeout: 2 * time.Minute,
+			HeaderTimeout: 10 * time.Second, BodyTimeout: time.Minute, IdleTimeout: 3 * time.Minute,
 			BodyBytesMax: 32 << 20, BodyBytesTotal: 512 << 20, PrepareConcurrency: 64,
 			QueueRequestsMax: 1024, QueueTokensMax: 8_000_000, QueueTimeout: time.Minute,
 			NonstreamingTimeout: 600 * time.Second, SlowReaderPause: 30 * time.Second, SlowReaderCancel: 5 * time.Minute,
