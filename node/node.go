@@ -66,7 +66,7 @@ type node struct {
 	closers       []func() // what close does, in reverse
 
 	drainOnce  sync.Once
-	drainUntil atomic.Pointer[time.Time] // nil before stop
+	drainUntil atomic.Pointer[time.Time] // nil before leave and stop
 	drainAsked chan struct{}
 	stopped    chan struct{} // closed by stop
 	failed     chan error    // what ends the node; has room for every sender
@@ -400,28 +400,33 @@ func (n *node) KeyChanged(accountID, keyID string) {
 // Drain begins the shutdown and returns at once.
 func (n *node) Drain() { n.drainOnce.Do(func() { close(n.drainAsked) }) }
 
-// drainBegun says whether a drain was asked for, or the node refuses new work already.
+// drainBegun says whether a drain was asked for, or is under way already.
 func (n *node) drainBegun() bool {
 	select {
 	case <-n.drainAsked:
 		return true
 	default:
-		return n.Draining()
+		return n.drainUntil.Load() != nil
 	}
 }
 
 // Draining says whether the node refuses new work.
 func (n *node) Draining() bool { return n.server.Draining() }
 
-// stop drains and closes.
-func (n *node) stop() error {
-	until := time.Now().Add(n.cfg.Limits.DrainTimeout)
+// drains says that the node drains, and how long that may take.
+func (n *node) drains(most time.Duration) {
+	until := time.Now().Add(most)
 	n.drainUntil.Store(&until)
-	ctx, cancel := context.WithTimeout(context.Background(), n.cfg.Limits.DrainTimeout)
-	defer cancel()
 	if n.database != nil {
 		n.database.Draining()
 	}
+}
+
+// stop drains and closes.
+func (n *node) stop() error {
+	n.drains(n.cfg.Limits.DrainTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), n.cfg.Limits.DrainTimeout)
+	defer cancel()
 	var draining sync.WaitGroup
 	var treeErr error
 	draining.Go(func() { treeErr = n.tree.Drain(ctx) })

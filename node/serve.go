@@ -55,6 +55,9 @@ func serve(from config.Sources, out, logTo io.Writer) error {
 	err = n.waitForDrain(signals, reloads)
 	manager.say("STOPPING=1\n" + extension(stopMax(cfg)))
 	go signals.endDrain(log, reloads.ask, lines)
+	if err == nil {
+		err = n.leave()
+	}
 	return errors.Join(err, n.stop())
 }
 
@@ -71,19 +74,19 @@ func wantServedFolder(dir, overruled string) error {
 		"or name none in the file and in CORENODE_DATA_DIR; if it is another node's, unset the variable", overruled, dir)
 }
 
-// stopMax is how long a stop may take: the drain, as long again where kept caches are written, and what closing takes.
+// stopMax is how long a stop may take: the delay, the drain, as long again where kept caches are written, and what closing takes.
 func stopMax(cfg *config.Config) time.Duration {
 	drain := cfg.Limits.DrainTimeout
 	if cfg.Cache.Keep > 0 {
 		drain *= 2
 	}
-	return drain + 30*time.Second
+	return cfg.Limits.DrainDelay + drain + 30*time.Second
 }
 
 // waitForDrain waits until a signal or an operator asks the node to drain, or it cannot go on. signals.told says whether it was a signal.
 func (n *node) waitForDrain(signals *signals, reloads *reloader) error {
 	asked := func(how, what string) error {
-		n.log.Info("draining", how, what, "timeout", n.cfg.Limits.DrainTimeout.String())
+		n.log.Info("draining", how, what, "delay", n.cfg.Limits.DrainDelay.String(), "timeout", n.cfg.Limits.DrainTimeout.String())
 		return nil
 	}
 	for {
@@ -100,9 +103,30 @@ func (n *node) waitForDrain(signals *signals, reloads *reloader) error {
 		case <-n.drainAsked:
 			return asked("asked", "admin API")
 		case err := <-n.failed:
-			n.log.Error("the node cannot go on", "error", err.Error())
-			return err
+			return n.cannotGoOn(err)
 		}
+	}
+}
+
+func (n *node) cannotGoOn(err error) error {
+	n.log.Error("the node cannot go on", "error", err.Error())
+	return err
+}
+
+// leave tells for limits.drain_delay whoever sends requests here, nodes of the same database too, to send them elsewhere. It serves
+// what comes meanwhile.
+func (n *node) leave() error {
+	l := n.cfg.Limits
+	if l.DrainDelay == 0 {
+		return nil
+	}
+	n.drains(l.DrainDelay + l.DrainTimeout)
+	n.server.Leave()
+	select {
+	case <-time.After(l.DrainDelay):
+		return nil
+	case err := <-n.failed:
+		return n.cannotGoOn(err)
 	}
 }
 

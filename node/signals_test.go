@@ -243,13 +243,49 @@ func TestFirstSignalOfAnAskedDrain(t *testing.T) {
 		t.Error("the first signal ended the drain")
 	}
 	c.signal(syscall.SIGTERM)
+	c.awaitKilled()
+}
+
+// awaitKilled waits until a second signal has ended the node.
+func (c *childNode) awaitKilled() {
+	c.t.Helper()
 	err := c.proc.Alive()
 	for ; err == nil; err = c.proc.Alive() {
 		time.Sleep(5 * time.Millisecond)
 	}
 	if !strings.Contains(err.Error(), "(exit status 1)") || !strings.Contains(c.log(), `"killed while draining"`) {
-		t.Errorf("after the second: %v; its log:\n%s", err, c.log())
+		c.t.Errorf("after the second: %v; its log:\n%s", err, c.log())
 	}
+}
+
+// TestDrainDelay: before it drains a node says that it is not ready, and serves. A second signal ends it then, too.
+func TestDrainDelay(t *testing.T) {
+	c := newChild(t, filepath.Join(t.TempDir(), "data"), "drain_delay: 23h, drain_timeout: 1h")
+	c.start()
+	_, key := c.account(admin.NewAccount{Name: "a", Unlimited: true})
+	c.signal(syscall.SIGTERM)
+	waitFor(t, "it to be not ready", func() bool {
+		r, err := http.Get(c.base + "/readyz")
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Body.Close()
+		return r.StatusCode == http.StatusServiceUnavailable
+	})
+	stream := beginStream(t, c.base, key)
+	defer stream.close()
+	s, err := c.admin.DrainState()
+	if err != nil || !s.Draining || s.TimeoutMS != (24*time.Hour).Milliseconds() || s.Left() < 23*time.Hour {
+		t.Errorf("%+v, %v", s, err)
+	}
+	if _, err := c.admin.Drain(); err != nil {
+		t.Error(err)
+	}
+	if !stream.goesOn() {
+		t.Error("a drain that is asked for again ends streams")
+	}
+	c.signal(syscall.SIGTERM)
+	c.awaitKilled()
 }
 
 // TestHangupWhileStarting: a hangup during the start does not end it: the

@@ -45,7 +45,7 @@ func TestSupervisor(t *testing.T) {
 	}
 	dir := t.TempDir()
 	file := filepath.Join(dir, "corenode.yaml")
-	text := "listen: 127.0.0.1:0\ndata_dir: " + filepath.Join(dir, "data") + "\nmodules:\n  cache_dir: " + moduleCache + "\n"
+	text := "listen: 127.0.0.1:0\ndata_dir: " + filepath.Join(dir, "data") + "\nlimits: {drain_delay: 1ms}\nmodules:\n  cache_dir: " + moduleCache + "\n"
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -64,7 +64,7 @@ func TestSupervisor(t *testing.T) {
 	if err := syscall.Kill(os.Getpid(), syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
-	if got := next("STOPPING=1"); got != "STOPPING=1\nEXTEND_TIMEOUT_USEC=90000000" { // limits.drain_timeout, and what closing takes
+	if got := next("STOPPING=1"); got != "STOPPING=1\nEXTEND_TIMEOUT_USEC=90001000" { // limits.drain_delay and drain_timeout, and what closing takes
 		t.Errorf("%q", got)
 	}
 	// From here on nobody reads: signs of life, of which it gives one each 10 ms until it has drained, do not hold it up.

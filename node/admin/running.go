@@ -67,7 +67,7 @@ type DrainState struct {
 	Requests  int   `json:"requests" doc:"That live."`
 	Rows      int64 `json:"rows" doc:"Of the ledger that wait for the database."`
 	LeftMS    int64 `json:"left_ms" doc:"Until what is left is ended; 0 before the drain has begun."`
-	TimeoutMS int64 `json:"timeout_ms" doc:"How long a drain may take: limits.drain_timeout."`
+	TimeoutMS int64 `json:"timeout_ms" doc:"How long a drain may take: limits.drain_delay and limits.drain_timeout."`
 }
 
 func listSettings(a *API, _ call) (list[Setting], error) {

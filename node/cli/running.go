@@ -166,8 +166,8 @@ func drainCommand() *cobra.Command {
 	var wait, look bool
 	cmd := &cobra.Command{
 		Use: "drain", Short: "Stop a running node when its requests have ended", Args: cobra.NoArgs,
-		Long: `Begin the shutdown of a running node: new requests are refused, those that run go on until
-limits.drain_timeout ends them, then the process ends. A drain that has begun cannot be taken
+		Long: `Begin the shutdown of a running node: when limits.drain_delay is over new requests are refused,
+those that run go on until limits.drain_timeout ends them, then the process ends. A drain that has begun cannot be taken
 back: start the node again.`,
 		Example: `  corenode drain --wait
   corenode drain --look`,

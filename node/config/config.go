@@ -92,6 +92,7 @@ type Limits struct {
 	NonstreamingTimeout   time.Duration `key:"nonstreaming_timeout"`
 	SlowReaderPause       time.Duration `key:"slow_reader_pause"`
 	SlowReaderCancel      time.Duration `key:"slow_reader_cancel"`
+	DrainDelay            time.Duration `key:"drain_delay"`
 	DrainTimeout          time.Duration `key:"drain_timeout"`
 	Keepalive             time.Duration `key:"keepalive"`
 	CountCachedInput      bool          `key:"count_cached_input"`

@@ -224,6 +224,9 @@ func (l Limits) validate(c *checks) {
 			c.refuse("limits."+d.key, "is %v, want 1ms to 24h", d.d)
 		}
 	}
+	if l.DrainDelay < 0 || l.DrainDelay > 24*time.Hour {
+		c.refuse("limits.drain_delay", "is %v, want 0s to 24h", l.DrainDelay)
+	}
 	if l.SlowReaderCancel < l.SlowReaderPause {
 		c.refuse("limits.slow_reader_cancel", "is %v, want at least limits.slow_reader_pause (%v)", l.SlowReaderCancel, l.SlowReaderPause)
 	}

@@ -51,6 +51,8 @@ func TestValuesThatAreRefused(t *testing.T) {
 		limits("sessions_per_account: 0"):                      "limits.sessions_per_account is 0, want 1 to",
 		limits("pinned_bytes_per_account: 1025TiB"):            "limits.pinned_bytes_per_account is",
 		limits("keepalive: 25h"):                               "limits.keepalive is 25h0m0s, want 1ms to 24h",
+		limits("drain_delay: 25h"):                             "limits.drain_delay is 25h0m0s, want 0s to 24h",
+		limits("drain_delay: -1ms"):                            "limits.drain_delay is -1ms, want 0s to 24h",
 		"modules: {canary_factor: 1}":                          "modules.canary_factor is 1, want 1.1 to",
 
 		model("context_length: -1"):                                                "models.core-1.1.context_length is -1, want 0 to",

@@ -71,6 +71,12 @@ func (r *requestCount) wait(ctx context.Context) bool {
 // Draining says whether a drain has begun.
 func (s *Server) Draining() bool { return s.draining.Load() }
 
+// Leave says that the node is not ready, as when it drains, and serves as before: who sends it requests may look before a drain.
+func (s *Server) Leave() { s.leaving.Store(true) }
+
+// leaves says whether the node drains, or will.
+func (s *Server) leaves() bool { return s.leaving.Load() || s.Draining() }
+
 // Drain ends service in order: not ready and new work refused at once; streams
 // finish until ctx ends; those that remain get the protocol's error, whether
 // they answer or still read their body; then the public listener closes. It

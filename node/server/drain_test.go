@@ -102,6 +102,31 @@ func TestDrainDeadline(t *testing.T) {
 	}
 }
 
+// TestLeave: a node that will drain says so to who asks whether it is ready, and serves.
+func TestLeave(t *testing.T) {
+	n := start(t, Config{}, newFakeBackend(say("x")))
+	n.s.Leave()
+	for path, want := range map[string]int{"/readyz": 503, "/health": 503, "/healthz": 200} {
+		if r := n.raw(request("GET", path, "")); r.StatusCode != want {
+			t.Errorf("%s says %d", path, r.StatusCode)
+		}
+	}
+	if r := n.adminRaw(strings.Replace(request("GET", "/readyz", ""), "Host: node", "Host: localhost", 1)); r.StatusCode != 503 || r.body != "draining\n" {
+		t.Errorf("the admin listener says %d %q", r.StatusCode, r.body)
+	}
+	var samples strings.Builder
+	n.s.WriteSamples(&samples)
+	if !strings.Contains(samples.String(), "\ncorenode_draining 1\n") {
+		t.Error("corenode_draining is not 1")
+	}
+	if r := n.post(askSSE); r.StatusCode != 200 || r.Close || !strings.Contains(r.body, "message_stop") {
+		t.Errorf("a stream gets %d %q", r.StatusCode, r.body)
+	}
+	if n.s.Draining() {
+		t.Error("it drains")
+	}
+}
+
 // TestDrainEndsConnectionsItRefuses: what a client sends next goes to another node, which it would not on the same connection.
 func TestDrainEndsConnectionsItRefuses(t *testing.T) {
 	goOn := make(chan struct{})

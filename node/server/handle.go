@@ -171,7 +171,7 @@ func (x *exchange) load() {
 // unready says why the node should get no requests, nothing when it should.
 func (s *Server) unready() string {
 	switch {
-	case s.Draining():
+	case s.leaves():
 		return "draining\n"
 	case s.notReady() != nil:
 		return "not ready\n"

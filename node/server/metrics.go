@@ -75,7 +75,7 @@ func newMetrics(s *Server) *metrics {
 	m.set.NewGauge("corenode_requests_in_flight", func() float64 { return float64(s.requests.count()) })
 	m.set.NewGauge("corenode_body_bytes", func() float64 { return float64(s.bodies.used()) })
 	m.set.NewGauge("corenode_draining", func() float64 {
-		if s.Draining() {
+		if s.leaves() {
 			return 1
 		}
 		return 0

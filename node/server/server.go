@@ -51,6 +51,7 @@ type Server struct {
 	peerKeys  atomic.Pointer[[]string]
 	operators atomic.Pointer[[]operators.Operator]
 
+	leaving   atomic.Bool // and serves yet
 	draining  atomic.Bool
 	life      context.Context // ends when a drain's deadline has passed
 	abort     <-chan struct{} // of life
