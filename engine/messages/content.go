@@ -25,9 +25,6 @@ func (r *reader) message() (m Message, n note) {
 			r.skip()
 		}
 	})
-	if r.err != nil {
-		return m, n
-	}
 	switch { // the object is closed: path names it
 	case m.Role == "":
 		r.fail(invalid(r.path()+".role", "field required, user or assistant"))
@@ -93,7 +90,7 @@ func (r *reader) blocks(fields map[string][]string) (blocks []Block) {
 // text reads what is a string or an array of text blocks and joins the blocks, one per line.
 func (r *reader) text() string {
 	blocks := r.blocks(textFieldsOf)
-	if r.err == nil && slices.ContainsFunc(blocks, func(b Block) bool { return b.Type != Text }) {
+	if slices.ContainsFunc(blocks, func(b Block) bool { return b.Type != Text }) {
 		r.fail(invalid(r.path(), "only text blocks may stand here"))
 	}
 	return joinText(blocks)
@@ -178,15 +175,11 @@ func (r *reader) block(fields map[string][]string) Block {
 			r.blockField(&f, name)
 		}
 	})
-	if r.err != nil {
-		return Block{}
-	}
 	for _, e := range f.early {
 		s := within(e.raw, r.path()+"."+e.name)
 		s.items = r.items
-		if s.blockField(&f, e.name); s.err != nil {
-			r.fail(s.err)
-		}
+		s.blockField(&f, e.name)
+		r.fail(s.err)
 		r.items = s.items
 	}
 	return r.typed(f)
@@ -210,7 +203,7 @@ func (r *reader) blockField(f *blockFields, name string) {
 	case "id", "tool_use_id":
 		f.b.ID = r.string()
 	case "name":
-		if f.b.Name = r.string(); r.err == nil && f.b.Name == "" {
+		if f.b.Name = r.string(); f.b.Name == "" {
 			r.fail(invalid(r.path(), "must not be empty"))
 		}
 	case "input", "tool":
@@ -252,7 +245,7 @@ func (r *reader) typed(f blockFields) Block {
 		r.fail(noTag(r.path()+".type", f.kind, "'text', 'thinking', 'tool_use', 'tool_result': text content only"))
 	}
 	for _, name := range requiredOf[f.kind] {
-		if r.err == nil && f.counting[f.kind] != nil && !slices.Contains(f.present, name) {
+		if f.counting[f.kind] != nil && !slices.Contains(f.present, name) {
 			r.fail(invalid(r.path()+"."+name, "field required in a %s block", f.kind))
 		}
 	}

@@ -132,11 +132,7 @@ func (e *Encoder) AppendMessage(dst []byte, events []abi.Event) []byte {
 				dst = append(dst, ',')
 			}
 			text, next := blockText(events, i+1)
-			signature := "" // the upstream server's
-			if next < len(events) {
-				signature = events[next].Signature
-			}
-			dst = e.appendBlock(dst, &events[i], text, signature)
+			dst = e.appendBlock(dst, &events[i], text, events[next].Signature)
 			i = next
 		case abi.EventEnd:
 			end = &events[i]
@@ -151,12 +147,13 @@ func (e *Encoder) AppendMessage(dst []byte, events []abi.Event) []byte {
 
 // blockText joins the deltas from index i on and returns the index of the block's stop.
 func blockText(events []abi.Event, i int) (text []byte, stop int) {
-	for ; i < len(events) && events[i].Kind == abi.EventDelta; i++ {
+	for ; events[i].Kind == abi.EventDelta; i++ {
 		text = append(text, events[i].Text...)
 	}
 	return text, i
 }
 
+// appendBlock appends a whole block. The signature is the upstream server's.
 func (e *Encoder) appendBlock(dst []byte, start *abi.Event, text []byte, signature string) []byte {
 	switch start.Block {
 	case abi.BlockThinking:

@@ -29,7 +29,7 @@ func answer() []abi.Event {
 		{Kind: abi.EventBlockStart, Block: abi.BlockThinking},
 		{Kind: abi.EventDelta, Block: abi.BlockThinking, Text: "so \""},
 		{Kind: abi.EventDelta, Block: abi.BlockThinking, Text: "far\n"},
-		{Kind: abi.EventBlockStop, Block: abi.BlockThinking},
+		{Kind: abi.EventBlockStop, Block: abi.BlockThinking, Signature: ".theirs"},
 		{Kind: abi.EventBlockStart, Block: abi.BlockText, Index: 1},
 		{Kind: abi.EventDelta, Block: abi.BlockText, Index: 1, Text: "hé \u2028<b>"},
 		{Kind: abi.EventBlockStop, Block: abi.BlockText, Index: 1},
@@ -119,7 +119,7 @@ func TestStreamEqualsMessage(t *testing.T) {
 	}
 	mac := testMAC()
 	mac.Write([]byte("so \"far\n"))
-	if got, want := blocks[0]["signature"], base64.StdEncoding.EncodeToString(mac.Sum(nil)); got != want {
+	if got, want := blocks[0]["signature"], base64.StdEncoding.EncodeToString(mac.Sum(nil))+".theirs"; got != want {
 		t.Errorf("signature %v, want %v", got, want)
 	}
 }

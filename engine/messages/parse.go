@@ -48,16 +48,12 @@ func ParseCount(body []byte) (*Request, error) { return result(parse(body, form{
 func ModelOf(body []byte) string {
 	d := openDecoder(body)
 	defer d.close(len(body))
-	if t, err := d.ReadToken(); err != nil || t.Kind() != '{' {
+	if t, _ := d.ReadToken(); t.Kind() != '{' {
 		return ""
 	}
 	for d.PeekKind() == '"' {
-		name, err := d.ReadToken()
-		if err != nil {
-			return ""
-		}
-		if name.String() == "model" {
-			if model, err := d.ReadToken(); err == nil && model.Kind() == '"' {
+		if name, _ := d.ReadToken(); name.String() == "model" {
+			if model, _ := d.ReadToken(); model.Kind() == '"' {
 				return model.String()
 			}
 			return ""
@@ -104,19 +100,12 @@ func parse(body []byte, f form) (*Request, *abi.Error) {
 	defer d.close(len(body))
 	r := &reader{dec: &d.Decoder, form: f}
 	q := &Request{Body: body, Translated: f.translated, Thinking: true, ToolChoice: ToolChoice{Mode: "auto"}}
-	if r.dec.PeekKind() != '{' {
-		if len(bytes.TrimSpace(body)) == 0 {
-			return nil, invalid("", "the body is empty; want a JSON object")
-		}
-		if _, ok := r.want('{', "a JSON object"); !ok {
-			return nil, r.err
-		}
+	if len(bytes.TrimSpace(body)) == 0 {
+		return nil, invalid("", "the body is empty; want a JSON object")
 	}
 	r.object(func(name string) { r.field(q, name) })
-	if r.err == nil {
-		if _, err := r.dec.ReadToken(); err != io.EOF {
-			r.fail(invalid("", "the body has something after its JSON object at byte %d", r.dec.InputOffset()))
-		}
+	if _, err := r.dec.ReadToken(); err != io.EOF {
+		r.fail(invalid("", "the body has something after its JSON object at byte %d", r.dec.InputOffset()))
 	}
 	if r.err != nil {
 		return nil, r.err
@@ -160,10 +149,10 @@ func checkForced(q *Request, skipped []string) *abi.Error {
 	switch {
 	case c.Mode != "any" && c.Mode != "tool":
 	case c.Mode == "any" && len(q.Tools) > 0:
-	case c.Mode == "tool" && slices.ContainsFunc(q.Tools, func(t Tool) bool { return t.Name == c.Name }):
-	case c.Mode == "any" && len(skipped) > 0, c.Mode == "tool" && slices.Contains(skipped, c.Name):
+	case slices.ContainsFunc(q.Tools, func(t Tool) bool { return t.Name == c.Name }):
+	case c.Mode == "any" && len(skipped) > 0, slices.Contains(skipped, c.Name):
 		c.Mode, c.Name = "auto", ""
-	case len(q.Tools) == 0 && c.Mode == "any":
+	case c.Mode == "any":
 		return refuse(abi.ReasonAnyCall, "tool_choice", "")
 	case len(q.Tools) == 0:
 		return refuse(abi.ReasonNamedCall, "tool_choice", "")
@@ -178,7 +167,7 @@ func checkForced(q *Request, skipped []string) *abi.Error {
 // It is one dispatch switch: the list of what the protocol knows.
 func (r *reader) field(q *Request, name string) {
 	if check, ok := refusedField(name); ok && (name != "compaction" || !r.form.counted) {
-		if v := r.raw(); r.err == nil && !check(string(v)) {
+		if v := r.raw(); !check(string(v)) {
 			r.fail(unsupported(name))
 		}
 		return
@@ -193,7 +182,7 @@ func (r *reader) field(q *Request, name string) {
 		r.array(func() { r.turn(q) })
 	case "max_tokens":
 		q.MaxTokens = r.integer()
-		if r.err == nil && q.MaxTokens < 1 {
+		if q.MaxTokens < 1 {
 			r.fail(invalid(name, "%d is under 1", q.MaxTokens))
 		}
 	case "system":
@@ -312,7 +301,6 @@ func (r *reader) stops() (stops []string) {
 	r.array(func() {
 		s := r.string()
 		switch {
-		case r.err != nil:
 		case s == "":
 			r.fail(invalid(r.path(), "a stop sequence must not be empty"))
 		case len(s) > stopBytesMax:
@@ -364,9 +352,6 @@ func (r *reader) toolChoice() ToolChoice {
 			r.skip()
 		}
 	})
-	if r.err != nil {
-		return c
-	}
 	switch c.Mode {
 	case "auto", "none", "any":
 	case "tool":
@@ -420,7 +405,7 @@ func (r *reader) format(q *Request, in string, read func() *Format) {
 			f = read()
 		}
 	})
-	if r.err != nil || kind == "text" {
+	if kind == "text" {
 		return
 	}
 	at := r.path() // the object is closed: path names it

@@ -114,6 +114,7 @@ func dotted(p jsontext.Pointer) string {
 	return strings.ReplaceAll(strings.ReplaceAll(s, "~1", "/"), "~0", "~")
 }
 
+// fail keeps the first error; nil is none.
 func (r *reader) fail(err *abi.Error) {
 	if r.err == nil {
 		r.err = err
@@ -153,7 +154,7 @@ func (r *reader) want(kind jsontext.Kind, what string) (jsontext.Token, bool) {
 	if r.err != nil {
 		return jsontext.Token{}, false
 	}
-	if k := r.dec.PeekKind(); k != kind && k != 0 {
+	if r.dec.PeekKind() != kind {
 		if _, err := r.dec.ReadValue(); err != nil { // so that path names the value itself
 			r.syntax(err)
 			return jsontext.Token{}, false
@@ -174,9 +175,7 @@ func (r *reader) null() bool {
 	if r.err != nil || r.dec.PeekKind() != 'n' {
 		return false
 	}
-	if _, err := r.dec.ReadToken(); err != nil {
-		r.syntax(err)
-	}
+	r.want('n', "null")
 	return true
 }
 
@@ -229,17 +228,12 @@ func (r *reader) isTranslators() bool {
 }
 
 func (r *reader) bool() bool {
-	if r.err == nil {
-		if k := r.dec.PeekKind(); k == 't' || k == 'f' {
-			t, err := r.dec.ReadToken()
-			if err != nil {
-				r.syntax(err)
-			}
-			return err == nil && t.Bool()
-		}
+	kind := jsontext.Kind('t')
+	if r.dec.PeekKind() == 'f' {
+		kind = 'f'
 	}
-	r.want('t', "a boolean")
-	return false
+	t, ok := r.want(kind, "a boolean")
+	return ok && t.Bool()
 }
 
 func (r *reader) number() float64 {
@@ -264,8 +258,8 @@ func (r *reader) integer() int {
 		return 0
 	}
 	n, ok := whole(t.String())
-	if !ok || n > integerMax || n < -integerMax {
-		r.fail(invalid(r.path(), "want an integer in the range of -2^53 to 2^53"))
+	if !ok || n > integerMax { // a field refuses one under 0 itself
+		r.fail(invalid(r.path(), "want an integer of at most 2^53"))
 		return 0
 	}
 	return int(n)
@@ -278,10 +272,10 @@ func whole(text string) (n int64, ok bool) {
 		return n, true
 	}
 	f, err := strconv.ParseFloat(text, 64)
-	if err != nil || f != math.Trunc(f) || math.Abs(f) > integerMax {
+	if err != nil || math.Abs(f) > integerMax {
 		return 0, false
 	}
-	n = int64(f)
+	n = int64(f) // the integer part of a fraction has other digits
 	return n, significant(text) == significant(strconv.FormatInt(n, 10))
 }
 
@@ -295,9 +289,7 @@ func significant(text string) string {
 
 // object calls field for every member, standing before its value; field must consume it.
 func (r *reader) object(field func(name string)) {
-	if _, ok := r.want('{', "an object"); !ok {
-		return
-	}
+	r.want('{', "an object")
 	for r.err == nil && r.dec.PeekKind() != '}' {
 		v, err := r.dec.ReadValue()
 		if err != nil {
@@ -311,9 +303,7 @@ func (r *reader) object(field func(name string)) {
 
 // array calls item for every element; item must consume it.
 func (r *reader) array(item func()) {
-	if _, ok := r.want('[', "an array"); !ok {
-		return
-	}
+	r.want('[', "an array")
 	for r.err == nil && r.dec.PeekKind() != ']' {
 		item()
 	}
@@ -350,10 +340,7 @@ func (r *reader) raw() []byte {
 		return nil
 	}
 	c := v.Clone()
-	if err := c.Compact(); err != nil {
-		r.syntax(err)
-		return nil
-	}
+	_ = c.Compact() // fails only on what the decoder refused
 	return c
 }
 
@@ -396,7 +383,7 @@ func survey(text []byte) (values, depth int) {
 	return values, depth
 }
 
-// endOfString is where the quote stands that ends the string whose text begins at from; -1 where there is none.
+// endOfString is where the quote stands that ends the string whose text begins at from, behind its quote; -1 where there is none.
 func endOfString(text []byte, from int) int {
 	for i := from; ; i++ {
 		n := bytes.IndexByte(text[i:], '"')
@@ -405,7 +392,7 @@ func endOfString(text []byte, from int) int {
 		}
 		i += n
 		escapes := i
-		for escapes > from && text[escapes-1] == '\\' {
+		for text[escapes-1] == '\\' {
 			escapes--
 		}
 		if (i-escapes)%2 == 0 {

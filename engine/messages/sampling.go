@@ -35,7 +35,7 @@ func (r *reader) sampling(s *Sampling, name string) bool {
 		s.TopP = r.bounded(name, 0, 1)
 	case "top_k":
 		k := r.integer()
-		if r.err == nil && k < 0 {
+		if k < 0 {
 			r.fail(invalid(name, "%d is under 0", k))
 		}
 		s.TopK = &k
@@ -50,7 +50,7 @@ func (r *reader) sampling(s *Sampling, name string) bool {
 	case "seed":
 		s.Seed = r.seed()
 	case "min_tokens":
-		if s.MinTokens = r.integer(); r.err == nil && s.MinTokens < 0 {
+		if s.MinTokens = r.integer(); s.MinTokens < 0 {
 			r.fail(invalid(name, "%d is under 0", s.MinTokens))
 		}
 	case "ignore_eos":
@@ -63,7 +63,7 @@ func (r *reader) sampling(s *Sampling, name string) bool {
 
 func (r *reader) bounded(name string, min, max float64) *float64 {
 	f := r.number()
-	if r.err == nil && (f < min || f > max) {
+	if f < min || f > max {
 		r.fail(invalid(name, "%g is not between %g and %g", f, min, max))
 	}
 	return &f

@@ -50,7 +50,6 @@ func tooManyTools() *abi.Error { return invalid("tools", "at most %d tools", too
 // any other refused.
 func (r *reader) offered(t Tool, kind, at string) bool {
 	switch {
-	case r.err != nil:
 	case ServerTool(kind):
 		r.skipped = append(r.skipped, t.Name)
 	case kind != "" && kind != "custom" && kind != "function":
@@ -99,9 +98,7 @@ func (r *reader) changed(block string, tool []byte) {
 func (r *reader) defined(definition []byte, at string) {
 	s := within(definition, at)
 	t, kind := s.tool()
-	if s.err != nil {
-		r.fail(s.err)
-	}
+	r.fail(s.err)
 	if r.offered(t, kind, at) {
 		r.added = append(r.added, t)
 	}
@@ -158,9 +155,6 @@ func (r *reader) tool() (t Tool, kind string) {
 
 // checkObjectSchema refuses a tool schema that says it is not an object's.
 func (r *reader) checkObjectSchema(schema []byte) {
-	if r.err != nil || schema == nil {
-		return
-	}
 	at := r.path()
 	s := within(schema, at)
 	s.object(func(name string) {

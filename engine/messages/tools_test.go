@@ -38,6 +38,7 @@ func added(definition string) string { return addHead + definition + `}}` }
 func TestToolsOfMessages(t *testing.T) {
 	for _, c := range []struct{ tools, block, same string }{
 		{`"tools":[` + toolA + `]`, added(toolB), `"tools":[` + toolA + `,` + toolB + `]`},
+		{``, added(toolA) + `,` + added(toolB), `"tools":[` + toolA + `,` + toolB + `]`},
 		{`"tools":[` + toolA + `,` + web + `]`, added(toolB), `"tools":[` + toolA + `,` + web + `,` + toolB + `]`},
 		{`"tools":[` + toolA + `],"tool_choice":{"type":"tool","name":"b"}`, added(toolB),
 			`"tools":[` + toolA + `,` + toolB + `],"tool_choice":{"type":"tool","name":"b"}`},
