@@ -14,7 +14,7 @@ func (m *Matcher) Allowed() []uint64 {
 
 // Allows says whether a token may come next. Where nothing is held each may.
 func (m *Matcher) Allows(token int32) bool {
-	return m.at == idle || token >= 0 && int(token) < m.v.size && m.allowed(m.at)[token>>6]>>(token&63)&1 != 0
+	return m.at == idle || int(token) < m.v.size && m.allowed(m.at)[token>>6]>>(token&63)&1 != 0
 }
 
 // Ending is what Allowed would be after End.

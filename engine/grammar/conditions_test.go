@@ -53,7 +53,7 @@ func TestUnionsOfLiterals(t *testing.T) {
 		{`{"enum":["v1","x"],"anyOf":[` + literals + `]}`, []string{`"v1"`}, []string{`"x"`, `"v2"`}},
 		{`{"anyOf":[{"const":1,"type":"string"},{"enum":["a",2],"type":"string"},{"enum":[1,2.5],"type":["integer","null"]},{"const":"b","enum":["c"]}]}`,
 			[]string{`"a"`, `1`}, []string{`2`, `2.5`, `"b"`, `"c"`}},
-		{`{"anyOf":[{"const":"abc","maxLength":2},{"const":"d"},{"const":"e"}]}`, []string{`"d"`, `"e"`}, []string{`"abc"`}},
+		{`{"anyOf":[{"const":"abc","maxLength":2},{"const":7,"description":"string"},{"const":"e"}]}`, []string{`7`, `"e"`}, []string{`"abc"`}},
 		{`{"type":"object","properties":{"x":{"anyOf":[` + literals + `]},"y":{"anyOf":[` + literals + `]}},"required":["x","y"]}`, []string{`{"x":"v7","y":"v300"}`}, nil},
 	} {
 		wantTexts(t, c.schema, c.yes, c.not)

@@ -139,6 +139,16 @@ func TestText(t *testing.T) {
 			[]string{`{}`, `{"ab":1}`, `{"a":true}`, `{"ab":1,"abc":false,"é":true}`}, []string{`{"ab":true}`, `{"a":1}`, `{"\u0061b":true}`}},
 		{`{"$defs":{"t":{"type":"object","properties":{"v":{"type":"integer"},"next":{"anyOf":[{"$ref":"#/$defs/t"},{"type":"null"}]}},"required":["v","next"]}},"$ref":"#/$defs/t"}`,
 			[]string{`{"v":1,"next":null}`, `{"v":1,"next":{"v":2,"next":null}}`}, []string{`{"v":1}`, `{"v":1,"next":{}}`}},
+		{`{"type":"string","pattern":"^<a>\\\\$"}`, []string{`"<a>\\"`}, []string{`"<a>\"`}},
+		{`{"type":"string","pattern":"^[^\\x{0}-\\x{ff}]$"}`, []string{`"Ā"`, `"😀"`}, []string{`"é"`, `"a"`}},
+		{`{"enum":["a","b"],"pattern":"^(?=a)"}`, []string{`"a"`, `"b"`}, []string{`"c"`}}, // it cannot be enforced
+		{`{"properties":{"x":{"const":{"$anchor":"p"}},"y":{"$ref":"#p"}},"$defs":{"q":{"$anchor":"p","type":"null"}},"$anchor":7,"$id":7}`,
+			[]string{`{"y":null}`}, []string{`{"y":1}`}}, // a document names nothing
+		{`{"type":"string","allOf":[{"minLength":3},{"minLength":1},{"maxLength":3},{"maxLength":9}]}`, []string{`"abc"`}, []string{`"ab"`, `"abcd"`}},
+		{`{"type":"array","allOf":[{"maxItems":0},{"maxItems":5}]}`, []string{`[]`}, []string{`[1]`}},
+		{`{"type":"integer","allOf":[{"minimum":3},{"minimum":5},{"exclusiveMinimum":3},{"maximum":8},{"maximum":7},{"exclusiveMaximum":8}]}`,
+			[]string{"5", "6", "7"}, []string{"3", "4", "8"}},
+		{`{"type":"integer","allOf":[{"minimum":3},{"exclusiveMinimum":3},{"maximum":6},{"exclusiveMaximum":6}]}`, []string{"4", "5"}, []string{"3", "6"}},
 		{`{"allOf":[{"type":["integer","string"]},{"type":["integer","null"]},{"minimum":3}]}`, []string{"3", "10"}, []string{"2", `"a"`, "null"}},
 	} {
 		g, err := Compile(Form{Text: json.RawMessage(c.schema)})
@@ -161,12 +171,35 @@ func TestText(t *testing.T) {
 
 // TestIgnored also holds that what is reported has no word of the client's own.
 func TestIgnored(t *testing.T) {
-	g, err := Compile(Form{Text: json.RawMessage(`{"properties":{"ssn":{"type":"string","format":"x","x-mine":1},"n":{"multipleOf":2,"format":"y","title":"N"}}}`)})
+	g, err := Compile(Form{Text: json.RawMessage(`{"properties":{"ssn":{"type":"string","format":"x","x-mine":1},"n":{"multipleOf":2,"format":"y","title":"N"},
+		"one":{"oneOf":[{"type":"null"}]},"two":{"oneOf":[{"type":"null"},{"type":"array"}]},"p":{"pattern":"a"},"q":{"type":"string","pattern":"a","allOf":[{"pattern":"b"}]},
+		"l":{"type":"string","minLength":5000}}}`)})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := g.Ignored(); !slices.Equal(got, []string{"format", "multipleOf"}) {
+	if got := g.Ignored(); !slices.Equal(got, []string{"format", "minLength", "multipleOf", "oneOf", "pattern"}) {
 		t.Errorf("%q", got)
+	}
+}
+
+// TestWrong: what is wrong with a schema is said where it stands, in which tool.
+func TestWrong(t *testing.T) {
+	for _, c := range []struct{ schema, pointer, says string }{
+		{`{"properties":{"a/b~c":{"type":"strin"}}}`, "/properties/a~1b~0c/type", `"strin" is no JSON type`},
+		{`{"properties":{"a":{"type":["null",7]}}}`, "/properties/a/type", `7 is no JSON type`},
+		{`{"properties":{"a":{"anyOf":[]}}}`, "/properties/a/anyOf", "anyOf is no list"},
+		{`{"properties":{"a":{"allOf":[{},{"oneOf":{}}]}}}`, "/properties/a/allOf/1/oneOf", "oneOf is no list"},
+		{`{"properties":{"a":{"items":"x"}}}`, "/properties/a/items", "a schema is an object, true or false"},
+		{`{"properties":{"a":{"$ref":"#/$defs/b"}}}`, "/properties/a/$ref", `"#/$defs/b" is not found`},
+		{`{"properties":{"a":{"$ref":"#/$defs/b"}},"$defs":{"b":{"allOf":[{"$ref":"#/$defs/b"}]}}}`, "/$defs/b", "without end"},
+		{`{"properties":{"a":{"type":"array","items":{"enum":[]},"minItems":1}},"required":["a"]}`, "/properties/a/items", "no value is of this schema"},
+		{`{"properties":{"a":{"anyOf":[` + many(optionsMax+1, `{"minimum":N}`) + `]}}}`, "/properties/a/anyOf/256", "more than 256 alternatives"},
+		{`{"properties":` + strings.Repeat(`{"items":`, depthMax) + `true` + strings.Repeat(`}`, depthMax) + `}`, "", "deeper than 64"},
+	} {
+		_, err := Compile(Form{Calls: []Tool{{"fine", json.RawMessage(`{"properties":{"x":{"enum":[]}},"anyOf":null}`)}, {"t", json.RawMessage(c.schema)}}})
+		if e, ok := errors.AsType[*Error](err); !ok || e.Tool != 1 || e.Pointer != c.pointer || !strings.Contains(e.Error(), c.says) {
+			t.Errorf("%s: %+v, want %q at %q", c.schema, err, c.says, c.pointer)
+		}
 	}
 }
 

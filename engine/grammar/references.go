@@ -74,7 +74,7 @@ func (c *compiler) base(v *value) *url.URL {
 		return base
 	}
 	base = c.base(v.parent)
-	if id := v.member("$id"); id != nil && id.kind == '"' && (c.besideRef() || v.member("$ref") == nil) {
+	if id := v.member("$id"); id != nil && (c.besideRef() || v.member("$ref") == nil) {
 		if u, err := url.Parse(id.text); err == nil {
 			resolved := *base.ResolveReference(u)
 			resolved.Fragment, resolved.RawFragment = "", ""
@@ -102,16 +102,16 @@ func (c *compiler) index(v *value) {
 	}
 	resource := c.base(v).String()
 	id := v.member("$id")
-	if v.parent == nil || id != nil && id.kind == '"' && !strings.HasPrefix(id.text, "#") {
+	if v.parent == nil || id != nil && !strings.HasPrefix(id.text, "#") {
 		name(c.references.resources, resource)
 	}
-	if id != nil && id.kind == '"' { // before 2019 an anchor was the fragment of an $id
-		if _, fragment, has := strings.Cut(id.text, "#"); has && fragment != "" {
+	if id != nil { // before 2019 an anchor was the fragment of an $id
+		if _, fragment, _ := strings.Cut(id.text, "#"); fragment != "" {
 			name(c.references.anchors, resource+"#"+fragment)
 		}
 	}
 	for _, keyword := range []string{"$anchor", "$dynamicAnchor"} {
-		if anchor := v.member(keyword); anchor != nil && anchor.kind == '"' {
+		if anchor := v.member(keyword); anchor != nil {
 			name(c.references.anchors, resource+"#"+anchor.text)
 		}
 	}
