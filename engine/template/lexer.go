@@ -256,9 +256,7 @@ func (l *lexer) operator(rest string, open []byte) ([]byte, error) {
 	}
 	switch text {
 	case "(", "[", "{":
-		if open = append(open, text[0]); len(open) > nestingMax {
-			return nil, fmt.Errorf("brackets nested deeper than %d", nestingMax)
-		}
+		open = append(open, text[0]) // how many the parser bounds
 	case ")", "]", "}":
 		if len(open) == 0 {
 			return nil, fmt.Errorf("unexpected %q", text)

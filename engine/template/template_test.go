@@ -326,6 +326,22 @@ func TestBadInput(t *testing.T) {
 	}
 }
 
+// TestErrorsSayWhere: what is wrong with a template is said with its line, and what fails in it with its name.
+func TestErrorsSayWhere(t *testing.T) {
+	for source, want := range map[string]string{
+		"a\n{{ 1 2 }}": "line 2: ", "{% if x %}\n\n{{ (1 }}": "line 3: ", "\n{% nope %}": "line 2: ", "\n\n{{ 'a'|nope }}": "line 3: ",
+		"{{ [1]|abs }}": "filter abs: ", "{{ 1 is divisibleby('a') }}": "test divisibleby: ", "{{ 'a'.find() }}": "method find: ",
+	} {
+		tmpl, err := New(source)
+		if err == nil {
+			_, err = tmpl.Render(Input{})
+		}
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want it to say %q", source, err, want)
+		}
+	}
+}
+
 // TestErrorsQuoteNoMessages: an error that is not a template's own words becomes part of a log line, which has no texts of
 // clients. A key that the template names is said.
 func TestErrorsQuoteNoMessages(t *testing.T) {
