@@ -41,7 +41,7 @@ func CustomSection(module []byte, name string) (data []byte, n int, err error) {
 			continue
 		}
 		c := &reader{b: content, end: len(content), fn: -1}
-		if c.name() != name || c.err != nil {
+		if c.name() != name {
 			continue
 		}
 		if n++; n == 1 {

@@ -54,6 +54,14 @@ func TestRefused(t *testing.T) {
 		{name: "call_ref", say: "typed function references", make: body(0x14, 0)},
 		{name: "relaxed SIMD", say: "unknown instruction", make: body(0xfd, 0x80, 0x02)},
 		{name: "second memory", say: "another memory", make: body(0x3f, 1)},
+		{name: "copy from a second memory", say: "another memory", make: body(0xfc, 0x0a, 0, 1)},
+		{name: "copy to a second memory", say: "another memory", make: body(0xfc, 0x0a, 1, 0)},
+		{name: "data into a second memory", say: "another memory", make: func(m *wasmtest.Module) {
+			m.Memory(1, 1)
+			m.PassiveData([]byte{1})
+			m.Func("", nil, nil, nil, wasmtest.Asm().Op(wasmtest.Unreachable, 0xfc, 0x08, 0, 1))
+		}},
+		{name: "select of two types", say: "one type", make: body(0x1c, 2, wasmtest.I32, wasmtest.I32)},
 		{name: "memory index in alignment", say: "alignment", make: body(0x28, 0x42, 0, 0)},
 		{name: "tag section", say: "exception handling", raw: section(wasmtest.SecTag, 0)},
 		{name: "unknown section", say: "unknown section 14", raw: section(14, 0)},
@@ -63,6 +71,25 @@ func TestRefused(t *testing.T) {
 		{name: "section name not UTF-8", say: "UTF-8", raw: section(wasmtest.SecCustom, 1, 0xff)},
 		{name: "huge count", say: "do not fit", raw: section(wasmtest.SecType, 0xff, 0xff, 0xff, 0xff, 0x0f)},
 		{name: "number too long", say: "32 bits", raw: section(wasmtest.SecType, 0x80, 0x80, 0x80, 0x80, 0x80, 0)},
+		{name: "number of 33 bits", say: "32 bits", raw: section(wasmtest.SecType, 0x80, 0x80, 0x80, 0x80, 0x10)},
+		{name: "signed number of 33 bits", say: "32 bits", make: body(0x41, 0x80, 0x80, 0x80, 0x80, 0x10, wasmtest.Drop)},
+		{name: "signed number of 65 bits", say: "64 bits", make: body(0x42, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 1, wasmtest.Drop)},
+		{name: "unknown import", say: "unknown kind of import", make: func(m *wasmtest.Module) { m.ImportRaw("env", "x", 5) }},
+		{name: "unknown limits", say: "unknown limits", make: func(m *wasmtest.Module) { m.MemoryRaw(8, 1) }},
+		{name: "memory max too large", say: "65536", make: func(m *wasmtest.Module) { m.MemoryRaw(1, 1, 0x81, 0x80, 4) }},
+		{name: "export of no memory", say: "does not exist", make: func(m *wasmtest.Module) { m.Export("memory", 2, 0) }},
+		{name: "export of a tag", say: "unknown kind 4", make: func(m *wasmtest.Module) { m.Export("x", 4, 0) }},
+		{name: "mutability", say: "unknown mutability", raw: section(wasmtest.SecGlobal, 1, wasmtest.I32, 2, 0x41, 1, 0x0b)},
+		{name: "start with a parameter", say: "takes or gives values", make: func(m *wasmtest.Module) {
+			m.Start(m.Func("", []byte{wasmtest.I32}, nil, nil, wasmtest.Asm()))
+		}},
+		{name: "elements of unknown flags", say: "unknown element segment", raw: section(wasmtest.SecElement, 1, 8, 0, 0)},
+		{name: "elements of an unknown kind", say: "unknown element kind", raw: section(wasmtest.SecElement, 1, 1, 1, 0)},
+		{name: "data of unknown flags", say: "unknown kind", raw: section(wasmtest.SecData, 1, 3, 0, 0)},
+		{name: "data of a second memory", say: "another memory", raw: section(wasmtest.SecData, 1, 2, 1, 0x41, 0, 0x0b, 0)},
+		{name: "data announced and not there", say: "none is there", raw: section(wasmtest.SecDataCount, 1)},
+		{name: "more data than announced", say: "1 are announced", raw: append(section(wasmtest.SecDataCount, 1),
+			wasmtest.Section(wasmtest.SecData, []byte{2, 1, 0, 1, 0})...)},
 		{name: "recursive types", say: "type form", raw: section(wasmtest.SecType, 1, 0x4e, 1, 0x60, 0, 0)},
 		{name: "typed reference", say: "value type", raw: section(wasmtest.SecType, 1, 0x60, 1, 0x63, 0)},
 		{name: "table with initial value", say: "reference type", raw: section(wasmtest.SecTable, 1, 0x40, 0, 0x70, 0, 0,
@@ -99,6 +126,7 @@ func TestRefused(t *testing.T) {
 		}},
 		{name: "data into the memory that is added", say: "no memory", make: func(m *wasmtest.Module) { m.Data(0, []byte{1}) }},
 		{name: "branch too far", say: "branch out of 3 blocks", make: body(0x0c, 3)},
+		{name: "branch table too far", say: "branch out of 3 blocks", make: body(0x0e, 1, 0, 3)},
 		{name: "else without if", say: "else without if", make: body(0x05)},
 		{name: "code after the end", say: "after the end", make: body(0x0b, 0x01)},
 		{name: "open block", say: "1 blocks are not closed", make: body(0x02, wasmtest.Void)},
@@ -142,6 +170,40 @@ func TestReferencesInConstants(t *testing.T) {
 	g.arm(budget, Options{})
 	if got, err := g.call("f"); err != nil || got[0] == 0 {
 		t.Errorf("%v, %v", got, err)
+	}
+}
+
+// TestAccepted has modules that are rare and right.
+func TestAccepted(t *testing.T) {
+	for name, make := range map[string]func(m *wasmtest.Module){
+		"a table's export": func(m *wasmtest.Module) {
+			m.Table(wasmtest.Funcref, 1, 1)
+			m.Table(wasmtest.Externref, 1, 1)
+			m.Export("t", 1, 1)
+		},
+		"no reference": func(m *wasmtest.Module) {
+			m.Global(wasmtest.Externref, true, wasmtest.Asm().Op(0xd0, wasmtest.Externref))
+		},
+		"constants": func(m *wasmtest.Module) {
+			rest := bytes.Repeat([]byte{0xff}, 16)
+			m.Global(wasmtest.V128, false, wasmtest.Asm().Vec(0x0c, rest...))
+			m.Func("f", nil, nil, nil, wasmtest.Asm().Op(0x43).Op(rest[:4]...).Op(0x44).Op(rest[:8]...).Vec(0x0c, rest...).
+				Op(wasmtest.Drop, wasmtest.Drop, wasmtest.Drop))
+		},
+	} {
+		var m wasmtest.Module
+		make(&m)
+		start(t, newRuntime(t), m.Bytes())
+		info, err := Inspect(m.Bytes())
+		if err != nil || len(info.Exports) > 0 && info.Exports[0].Kind == ExternTable && info.Exports[0].Index != 1 {
+			t.Errorf("%s: %+v, %v", name, info, err)
+			continue
+		}
+		startMetered(t, newRuntime(t), m.Bytes(), Options{})
+	}
+	none := append(wasmtest.Preamble(), wasmtest.Section(wasmtest.SecMemory, []byte{0})...)
+	if info, err := Inspect(none); err != nil || info.HasMemory {
+		t.Errorf("no memory at all: %+v, %v", info, err)
 	}
 }
 

@@ -70,6 +70,27 @@ func TestTicks(t *testing.T) {
 		{"branch over code", 1, func(m *wasmtest.Module) *wasmtest.Code {
 			return long(wasmtest.Asm().Block(wasmtest.Void).I32(1).BrIf(0), 240).End()
 		}},
+		{"code behind a long way and a short one", 2, func(m *wasmtest.Module) *wasmtest.Code {
+			return long(long(long(wasmtest.Asm().I32(1).If(wasmtest.Void), 200).Else(), 10).End(), 100)
+		}},
+		{"code behind a short way and a long one", 2, func(m *wasmtest.Module) *wasmtest.Code {
+			return long(long(long(wasmtest.Asm().I32(1).If(wasmtest.Void), 10).Else(), 200).End(), 100)
+		}},
+		{"code behind a way that leads nowhere", 2, func(m *wasmtest.Module) *wasmtest.Code {
+			return long(long(wasmtest.Asm(), 200).I32(0).If(wasmtest.Void).Op(wasmtest.Unreachable).End(), 100)
+		}},
+		{"loop in a block", 10, func(m *wasmtest.Module) *wasmtest.Code {
+			return countdown(wasmtest.Asm().Block(wasmtest.Void), 0, 10, nil).End()
+		}},
+		{"recursion", 1 + 10, func(m *wasmtest.Module) *wasmtest.Code {
+			g := m.Func("", []byte{wasmtest.I32}, nil, nil, wasmtest.Asm().Get(0).If(wasmtest.Void).Get(0).I32(1).Op(wasmtest.I32Sub).Call(0).End())
+			return wasmtest.Asm().I32(9).Call(g)
+		}},
+		{"recursion through a loop, the entry with its first pass", 1 + 10, func(m *wasmtest.Module) *wasmtest.Code {
+			g := m.Func("", []byte{wasmtest.I32}, nil, nil, wasmtest.Asm().Loop(wasmtest.Void).Get(0).If(wasmtest.Void).
+				Get(0).I32(1).Op(wasmtest.I32Sub).Call(0).End().End())
+			return wasmtest.Asm().I32(9).Call(g)
+		}},
 		{"tiny callee", 1, func(m *wasmtest.Module) *wasmtest.Code {
 			f := m.Func("", nil, nil, nil, wasmtest.Asm().Op(wasmtest.Nop))
 			return wasmtest.Asm().Call(f).Call(f)
@@ -236,6 +257,12 @@ func TestDepthCycles(t *testing.T) {
 			m.Func("", nil, nil, nil, wasmtest.Asm().Call(1).Call(3))
 			m.Func("", nil, nil, nil, nop)
 		}, []bool{false, true, true, false}},
+		"ring whose leaf comes first": {func(m *wasmtest.Module) {
+			m.Func("", nil, nil, nil, nop)
+			m.Func("", nil, nil, nil, wasmtest.Asm().Call(0).Call(2))
+			m.Func("", nil, nil, nil, wasmtest.Asm().Call(1))
+			m.Func("", nil, nil, nil, wasmtest.Asm().Call(0).Call(3))
+		}, []bool{false, true, true, true}},
 		"through a table": {func(m *wasmtest.Module) {
 			m.Table(wasmtest.Funcref, 4, -1)
 			m.Elements(0, 0)
@@ -253,7 +280,8 @@ func TestDepthCycles(t *testing.T) {
 		"imported": {func(m *wasmtest.Module) {
 			m.Import("a", "b", nil, nil)
 			m.Func("", nil, nil, nil, wasmtest.Asm().Call(0))
-		}, []bool{false}},
+			m.Func("", nil, nil, nil, wasmtest.Asm().Call(2))
+		}, []bool{false, true}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var b wasmtest.Module
@@ -274,18 +302,40 @@ func TestDepthCycles(t *testing.T) {
 
 // TestLargeFramesCostDepth keeps endless recursion of large frames small.
 func TestLargeFramesCostDepth(t *testing.T) {
-	var m wasmtest.Module
-	m.Func("f", nil, nil, bytes.Repeat([]byte{wasmtest.V128}, 640), wasmtest.Asm().Call(0))
-	g := startMetered(t, newRuntime(t), m.Bytes(), Options{})
-	g.arm(budget, Options{})
-	if _, err := g.call("f"); err == nil {
-		t.Fatal("endless recursion returned")
-	}
-	if Cause(g.get(GlobalCause)) != CauseDepth {
-		t.Errorf("cause %d", g.get(GlobalCause))
-	}
-	if calls := budget - g.remaining(); calls > DefaultDepthMax/20+1 {
-		t.Errorf("%d activations of 1280 slots each", calls)
+	many := bytes.Repeat([]byte{wasmtest.I64}, 640)
+	for name, make := range map[string]func(m *wasmtest.Module){
+		"locals": func(m *wasmtest.Module) {
+			m.Func("f", nil, nil, bytes.Repeat([]byte{wasmtest.V128}, 640), wasmtest.Asm().Call(0))
+		},
+		"results of calls": func(m *wasmtest.Module) {
+			g := wasmtest.Asm().Op(wasmtest.Unreachable)
+			m.Func("f", nil, nil, nil, wasmtest.Asm().Call(0).Call(1).Call(1).Op(wasmtest.Unreachable))
+			m.Func("", nil, many, nil, g)
+		},
+		"results of indirect calls": func(m *wasmtest.Module) {
+			m.Table(wasmtest.Funcref, 1, 1)
+			of := m.Type(nil, many)
+			m.Func("f", nil, nil, nil, wasmtest.Asm().Call(0).I32(0).CallIndirect(of, 0).I32(0).CallIndirect(of, 0).Op(wasmtest.Unreachable))
+		},
+		"results of blocks": func(m *wasmtest.Module) {
+			of := m.Type(nil, many)
+			block := func(c *wasmtest.Code) *wasmtest.Code { return c.BlockOf(0x02, of).Op(wasmtest.Unreachable).End() }
+			m.Func("f", nil, nil, nil, block(block(wasmtest.Asm().Call(0))).Op(wasmtest.Unreachable))
+		},
+		"code": func(m *wasmtest.Module) {
+			m.Func("f", nil, nil, nil, wasmtest.Asm().Call(0).Op(bytes.Repeat([]byte{wasmtest.Nop}, 20*4096)...))
+		},
+	} {
+		var m wasmtest.Module
+		make(&m)
+		g := startMetered(t, newRuntime(t), m.Bytes(), Options{})
+		g.arm(budget, Options{})
+		if _, err := g.call("f"); err == nil || Cause(g.get(GlobalCause)) != CauseDepth {
+			t.Errorf("%s: endless recursion: %v, cause %d", name, err, g.get(GlobalCause))
+		}
+		if calls := budget - g.remaining(); calls > DefaultDepthMax/20+1 {
+			t.Errorf("%s: %d activations that cost 20 each", name, calls)
+		}
 	}
 }
 
