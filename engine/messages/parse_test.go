@@ -87,6 +87,9 @@ func TestParseAccepts(t *testing.T) {
 		{"booleans of false", `{` + hello + `,"stream":false,"ignore_eos":false,"tool_choice":{"type":"none","disable_parallel_tool_use":false}}`, func(q *Request) bool {
 			return !q.Stream && !q.Sampling.IgnoreEOS && !q.ToolChoice.DisableParallel
 		}},
+		{"nulls for what is not said", `{` + hello + `,"tool_choice":{"type":"auto","disable_parallel_tool_use":null},"tools":[{"type":null,"name":"f","description":null,"input_schema":{}}]}`, func(q *Request) bool {
+			return !q.ToolChoice.DisableParallel && q.Tools[0].Name == "f"
+		}},
 		{"escapes", `{"\u006dodel":"\u006d","max_tokens":5,"messages":[{"role":"user","content":"a\n\\\ud83d\ude00"}]}`, func(q *Request) bool {
 			return q.Model == "m" && q.Messages[0].Blocks[0].Text == "a\n\\😀"
 		}},
