@@ -150,20 +150,31 @@ func TestPredictionNames(t *testing.T) {
 func TestFolderRefusals(t *testing.T) {
 	good := gguftest.Safetensors(tinyTensors())
 	for want, key := range map[string]string{
-		"model_type is \"mamba\"":         `"model_type": "mamba"`,
-		"key attention_sink_size is not":  `"attention_sink_size": 4`,
-		"hidden_act is gelu":              `"hidden_act": "gelu"`,
-		"use_sliding_window is true":      `"use_sliding_window": true`,
-		"layer_types[1] is":               `"layer_types": ["full_attention", "sliding_attention"]`,
-		"rope_type is \"dynamic\"":        `"rope_parameters": {"rope_type": "dynamic"}`,
-		"rope_parameters.wavelength":      `"rope_parameters": {"wavelength": 3}`,
-		"partial_rotary_factor is":        `"partial_rotary_factor": 1e300`,
-		"hidden_size: json":               `"hidden_size": "4"`,
-		"quant_method is \"gptq\"":        `"quantization_config": {"quant_method": "gptq"}`,
-		"weight_block_size is":            `"quantization_config": {"quant_method": "fp8", "fmt": "e4m3"}`,
-		"tie_word_embeddings is false":    `"tie_word_embeddings": false`,
-		"num_key_value_heads is -1":       `"num_key_value_heads": -1`,
-		"text_config.model_type is \"x\"": `"text_config": {"model_type": "x"}`,
+		"model_type is \"mamba\"":             `"model_type": "mamba"`,
+		"key attention_sink_size is not":      `"attention_sink_size": 4`,
+		"hidden_act is gelu":                  `"hidden_act": "gelu"`,
+		"use_sliding_window is true":          `"use_sliding_window": true`,
+		"layer_types[1] is":                   `"layer_types": ["full_attention", "sliding_attention"]`,
+		"rope_type is \"dynamic\"":            `"rope_parameters": {"rope_type": "dynamic"}`,
+		"rope_parameters.wavelength":          `"rope_parameters": {"wavelength": 3}`,
+		"partial_rotary_factor is":            `"partial_rotary_factor": 1e300`,
+		"hidden_size: json":                   `"hidden_size": "4"`,
+		"quant_method is \"gptq\"":            `"quantization_config": {"quant_method": "gptq"}`,
+		"weight_block_size is":                `"quantization_config": {"quant_method": "fp8", "fmt": "e4m3"}`,
+		"tie_word_embeddings is false":        `"tie_word_embeddings": false`,
+		"num_key_value_heads is -1":           `"num_key_value_heads": -1`,
+		"norm_topk_prob is false, only true":  `"model_type": "qwen3_moe", "norm_topk_prob": false`,
+		"mlp_only_layers is [1], only []":     `"model_type": "qwen3_moe", "mlp_only_layers": [1]`,
+		"decoder_sparse_step is 2":            `"model_type": "qwen3_moe", "decoder_sparse_step": 2`,
+		"query_pre_attn_scalar is 100":        `"model_type": "gemma3_text", "query_pre_attn_scalar": 100`,
+		"final_logit_softcapping is 30":       `"model_type": "gemma3_text", "final_logit_softcapping": 30`,
+		"use_bidirectional_attention is true": `"model_type": "gemma3_text", "use_bidirectional_attention": true`,
+		"layer_types[0] is \"x\"":             `"model_type": "gemma3_text", "layer_types": ["x"]`,
+		"linear_num_value_heads is 3":         `"model_type": "qwen3_5_text", "linear_num_value_heads": 3, "linear_num_key_heads": 2`,
+		"output_gate_type is \"tanh\"":        `"model_type": "qwen3_5_text", "output_gate_type": "tanh"`,
+		"layer_types[0] is \"y\"":             `"model_type": "qwen3_5_text", "layer_types": ["y"]`,
+		"rope_parameters.factor is absent":    `"rope_parameters": {"rope_type": "yarn"}`,
+		"text_config.model_type is \"x\"":     `"text_config": {"model_type": "x"}`,
 	} {
 		config := strings.Replace(tinyConfig, `"model_type": "qwen3"`, key, 1)
 		if !strings.Contains(key, "model_type") {
@@ -272,12 +283,16 @@ func TestBrokenSafetensors(t *testing.T) {
 
 // TestShards: the index and the files must agree, and name files of the folder only.
 func TestShards(t *testing.T) {
-	write := func(index string) error {
+	write := func(shards int, index string) error {
 		dir := t.TempDir()
-		if err := gguftest.WriteFolder(dir, map[string]string{"config.json": tinyConfig}, tinyTensors(), 2); err != nil {
+		if err := gguftest.WriteFolder(dir, map[string]string{"config.json": tinyConfig}, tinyTensors(), shards); err != nil {
 			t.Fatal(err)
 		}
-		if index != "" {
+		if index == "none" {
+			if err := os.Remove(filepath.Join(dir, "model.safetensors.index.json")); err != nil {
+				t.Fatal(err)
+			}
+		} else if index != "" {
 			if err := os.WriteFile(filepath.Join(dir, "model.safetensors.index.json"), []byte(index), 0o600); err != nil {
 				t.Fatal(err)
 			}
@@ -288,23 +303,55 @@ func TestShards(t *testing.T) {
 		}
 		return err
 	}
-	if err := write(""); err != nil {
-		t.Errorf("a whole folder: %v", err)
+	for _, shards := range []int{1, 2} {
+		if err := write(shards, ""); err != nil {
+			t.Errorf("a whole folder of %d: %v", shards, err)
+		}
 	}
 	for want, index := range map[string]string{
-		"names 0 files":              `{}`,
-		"is in \"../a.safetensors\"": `{"weight_map": {"x": "../a.safetensors"}}`,
-		"no such file":               `{"weight_map": {"x": "a.safetensors"}}`,
-		"is not in this file by":     `{"weight_map": {"model.embed_tokens.weight": "model-00002-of-00002.safetensors"}}`,
+		"has 2 safetensors files and no": "none",
+		"model.safetensors.index.json":   `{`,
+		"names 0 files":                  `{}`,
+		"is in \"../a.safetensors\"":     `{"weight_map": {"x": "../a.safetensors"}}`,
+		"no such file":                   `{"weight_map": {"x": "a.safetensors"}}`,
+		"is not in this file by":         `{"weight_map": {"model.embed_tokens.weight": "model-00002-of-00002.safetensors"}}`,
 		"names 3 tensors, the files ha": `{"weight_map": {"model.embed_tokens.weight": "model-00001-of-00002.safetensors",
 			"model.layers.0.self_attn.q_proj.weight": "model-00001-of-00002.safetensors", "x": "model-00001-of-00002.safetensors"}}`,
 	} {
-		if err := write(index); err == nil || !strings.Contains(err.Error(), want) {
+		if err := write(2, index); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v, want one with %q", err, want)
 		}
 	}
 	if _, err := modelfile.Open(t.TempDir()); err == nil || !strings.Contains(err.Error(), "config.json") {
 		t.Errorf("an empty folder: %v", err)
+	}
+}
+
+// TestChatTemplate: the newest place that has a template counts.
+func TestChatTemplate(t *testing.T) {
+	for _, c := range []struct {
+		texts     map[string]string
+		want, err string
+	}{
+		{nil, "", ""},
+		{map[string]string{"chat_template.jinja": "J", "tokenizer_config.json": `{"chat_template":"T"}`}, "J", ""},
+		{map[string]string{"chat_template.json": `{"chat_template":"C"}`, "tokenizer_config.json": `{"chat_template":"T"}`}, "C", ""},
+		{map[string]string{"chat_template.json": `{"chat_template":null}`, "tokenizer_config.json": `{"x":NaN,"chat_template":"T"}`}, "T", ""},
+		{map[string]string{"chat_template.json": `{}`, "tokenizer_config.json": `{"chat_template":null}`}, "", ""},
+		{map[string]string{"tokenizer_config.json": `{"chat_template":[{"name":"tools","template":"X"}]}`}, "", "none of 1 templates is the default"},
+		{map[string]string{"tokenizer_config.json": `{"chat_template":[7]}`}, "", "tokenizer_config.json: chat_template: "},
+		{map[string]string{"tokenizer_config.json": `{"chat_template":7}`}, "", "tokenizer_config.json: chat_template: "},
+		{map[string]string{"chat_template.json": `{`}, "", "chat_template.json: "},
+	} {
+		got, err := modelfile.ChatTemplate(func(name string) []byte {
+			if text, ok := c.texts[name]; ok {
+				return []byte(text)
+			}
+			return nil
+		})
+		if got != c.want || (err != nil) != (c.err != "") || err != nil && !strings.Contains(err.Error(), c.err) {
+			t.Errorf("%v: %q, %v, want %q, %q", c.texts, got, err, c.want, c.err)
+		}
 	}
 }
 

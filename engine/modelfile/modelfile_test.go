@@ -27,7 +27,7 @@ func allMeta() []gguftest.KV {
 		{Key: "u64", Value: uint64(math.MaxUint64)}, {Key: "i64", Value: int64(math.MinInt64)}, {Key: "f64", Value: 1e300},
 		{Key: "strings", Value: []string{"", "é", strings.Repeat("x", 100)}},
 		{Key: "i32s", Value: []int32{1, -2, 3}}, {Key: "bools", Value: []bool{true, false}}, {Key: "u64s", Value: []uint64{1, math.MaxUint64}},
-		{Key: "f32s", Value: []float32{1, 2}}, {Key: "bytes", Value: []uint8{9, 8}}, {Key: "none", Value: []int32{}},
+		{Key: "f32s", Value: []float32{1, 2}}, {Key: "bytes", Value: []uint8{9, 8}}, {Key: "none", Value: []int32{}}, {Key: "few", Value: []uint64{1, 2}},
 	}
 }
 
@@ -109,7 +109,7 @@ func TestAccessors(t *testing.T) {
 			t.Errorf("Float(%s) = %v, %v, want %v", key, got, err, want)
 		}
 	}
-	ints := map[string][]int64{"i32s": {1, -2, 3}, "bools": {1, 0}, "i16": {-300}, "bytes": {9, 8}, "none": {}, "bool": {1}, "i64": {math.MinInt64}}
+	ints := map[string][]int64{"i32s": {1, -2, 3}, "bools": {1, 0}, "i16": {-300}, "bytes": {9, 8}, "none": {}, "few": {1, 2}, "bool": {1}, "i64": {math.MinInt64}}
 	for key, want := range ints {
 		if got, err := f.Ints(key); err != nil || !slices.Equal(got, want) {
 			t.Errorf("Ints(%s) = %v, %v, want %v", key, got, err, want)
@@ -222,6 +222,8 @@ func TestBrokenFilesAreErrors(t *testing.T) {
 		{"key length 2^63", patch(good, 24, le64(1<<63)...), "metadata key 0"},
 		{"key length max", patch(good, 24, le64(math.MaxUint64)...), "metadata key 0"},
 		{"empty key", patch(good, 24, le64(0)...), "empty"},
+		{"key of 64 KiB", raw(0, 1, str(strings.Repeat("k", 1<<16)), u32(0), []byte{1}), "has 65536 bytes"},
+		{"no padding before the data", raw(1, 0, info("t", 0, 0, 4))[:60], "tensor t"},
 		{"duplicate key", raw(0, 2, key(0, 1), key(0, 1)), `"k" appears twice`},
 		{"key for terminals", gguftest.Bytes([]gguftest.KV{{Key: "a\x1b[2J", Value: "x"}}, nil), `"a\x1b[2J", want printable`},
 		{"tensor for terminals", raw(1, 0, info("a\u202e\u009bb", 0, 0, 4)), `"a\u202e\u009bb", want printable`},
@@ -336,6 +338,51 @@ func TestOpenPath(t *testing.T) {
 	for _, bad := range []string{dir, empty, filepath.Join(dir, "absent.gguf"), os.DevNull} {
 		if _, err := modelfile.Open(bad); err == nil || !strings.Contains(err.Error(), bad) {
 			t.Errorf("Open(%s): error %v does not name it", bad, err)
+		}
+	}
+}
+
+// TestBrokenSplits: the parts of a split model are all there, each once and in its place.
+func TestBrokenSplits(t *testing.T) {
+	part := func(no, count int, names ...string) []byte {
+		var tensors []*modelfile.Tensor
+		for _, name := range names {
+			tensors = append(tensors, matrix(name, kernel.F32, 3))
+		}
+		return gguftest.Bytes([]gguftest.KV{{Key: "split.no", Value: uint16(no)}, {Key: "split.count", Value: uint16(count)}}, tensors)
+	}
+	const first, second = "m-00001-of-00002.gguf", "m-00002-of-00002.gguf"
+	for _, c := range []struct {
+		open  string
+		files map[string][]byte
+		want  string // "" for none
+	}{
+		{first, map[string][]byte{first: part(0, 2, "a"), second: part(1, 2, "b")}, ""},
+		{"m.gguf", map[string][]byte{"m.gguf": part(0, 2, "a")}, "names must end in -00001-of-00002.gguf"},
+		{first, map[string][]byte{first: part(0, 3, "a")}, "names must end in -00001-of-00003.gguf"},
+		{"m-00001-of-60000.gguf", map[string][]byte{"m-00001-of-60000.gguf": part(0, 60000, "a")}, "names must end in"},
+		{second, map[string][]byte{first: part(0, 2, "a"), second: part(1, 2, "b")}, "not the first part"},
+		{second, map[string][]byte{second: part(0, 2, "a")}, "not the first part"},
+		{first, map[string][]byte{first: part(1, 2, "a")}, "not the first part"},
+		{first, map[string][]byte{first: part(0, 2, "a")}, "no such file"},
+		{first, map[string][]byte{first: part(0, 2, "a"), second: part(0, 2, "b")}, "number 0 of 2"},
+		{first, map[string][]byte{first: part(0, 2, "a"), second: part(1, 3, "b")}, "number 1 of 3"},
+		{first, map[string][]byte{first: part(0, 2, "a"), second: sampleFile()}, "number 0 of 1"},
+		{first, map[string][]byte{first: part(0, 2, "a"), second: part(1, 2, "a")}, `"a" appears twice`},
+		{first, map[string][]byte{first: part(0, 2, "a"), second: part(1, 2, "b")[:99]}, "broken at byte"},
+	} {
+		dir := t.TempDir()
+		for name, data := range c.files {
+			if err := os.WriteFile(filepath.Join(dir, name), data, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		f, err := modelfile.Open(filepath.Join(dir, c.open))
+		if err == nil {
+			f.Close()
+		}
+		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want it to say %q", c.open, err, c.want)
 		}
 	}
 }
