@@ -1,6 +1,7 @@
 package modelfile_test
 
 import (
+	"bytes"
 	"encoding/binary"
 	"fmt"
 	"math"
@@ -61,7 +62,7 @@ func TestReorderedRows(t *testing.T) {
 func TestFolderNames(t *testing.T) {
 	dir := t.TempDir()
 	texts := map[string]string{"config.json": tinyConfig, "tokenizer_config.json": `{"chat_template": [{"name": "tools", "template": "T"},
-		{"name": "default", "template": "D"}]}`, "tokenizer.json": "{}"}
+		{"name": "default", "template": "D"}]}`, "tokenizer.json": "{}", "generation_config.json": `{"temperature": NaN, "top_p": 0.5, "top_k": 7}`}
 	if err := gguftest.WriteFolder(dir, texts, tinyTensors(), 2); err != nil {
 		t.Fatal(err)
 	}
@@ -86,6 +87,14 @@ func TestFolderNames(t *testing.T) {
 	}
 	if x, _ := f.Tensor("output_norm.weight"); !slices.Equal(x.Bytes(), tinyTensors()[3].Data) || x.Copied() {
 		t.Error("a plain tensor is not what the file has")
+	} else if file, err := os.ReadFile(filepath.Join(dir, "model-00002-of-00002.safetensors")); err != nil || !bytes.HasPrefix(file[x.Offset:], x.Data) {
+		t.Errorf("a plain tensor is not where it says that it is, %v", err)
+	}
+	if p, err := f.Float("general.sampling.top_p"); err != nil || p != 0.5 || f.Has("general.sampling.temp") {
+		t.Errorf("top_p %v, %v, or a temperature that is no number", p, err)
+	}
+	if k, err := f.Uint("general.sampling.top_k"); err != nil || k != 7 {
+		t.Errorf("top_k %v, %v", k, err)
 	}
 	if string(f.Beside("tokenizer.json")) != "{}" || f.Beside("README.md") != nil {
 		t.Error("the texts beside the tensors are not those of the folder")

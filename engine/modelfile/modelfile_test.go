@@ -27,7 +27,7 @@ func allMeta() []gguftest.KV {
 		{Key: "u64", Value: uint64(math.MaxUint64)}, {Key: "i64", Value: int64(math.MinInt64)}, {Key: "f64", Value: 1e300},
 		{Key: "strings", Value: []string{"", "é", strings.Repeat("x", 100)}},
 		{Key: "i32s", Value: []int32{1, -2, 3}}, {Key: "bools", Value: []bool{true, false}}, {Key: "u64s", Value: []uint64{1, math.MaxUint64}},
-		{Key: "f32s", Value: []float32{1, 2}}, {Key: "bytes", Value: []uint8{9, 8}}, {Key: "none", Value: []int32{}}, {Key: "few", Value: []uint64{1, 2}},
+		{Key: "f32s", Value: []float32{1, 2}}, {Key: "bytes", Value: []uint8{9, 8}}, {Key: "none", Value: []int32{}}, {Key: "few", Value: []uint64{1, 2}}, {Key: "many", Value: []int32{1, 2, 3, 4, 5, 6, 7, 8, 9}},
 	}
 }
 
@@ -158,7 +158,7 @@ func TestAccessorErrorsNameKeyAndType(t *testing.T) {
 func TestValueText(t *testing.T) {
 	f := open(t, sampleFile())
 	want := map[string]string{
-		"u8": "200", "f32": "0.5", "bool": "true", "i32s": "[1, -2, 3]", "none": "[]", "bools": "[true, false]",
+		"u8": "200", "f32": "0.5", "bool": "true", "i32s": "[1, -2, 3]", "none": "[]", "many": "[1, 2, 3, 4, 5, 6, 7, 8, ... 9 in all]", "bools": "[true, false]",
 		"strings": `["", "é", "` + strings.Repeat("x", 60) + `"...]`, "general.architecture": `"tiny"`, "u64": "18446744073709551615",
 	}
 	for _, v := range f.Keys() {
@@ -251,6 +251,8 @@ func TestBrokenFilesAreErrors(t *testing.T) {
 		{"row not whole blocks", raw(1, 0, info("t", 8, 0, 33)), "block of 32"},
 		{"row not whole superblocks", raw(1, 0, info("t", 12, 0, 32)), "block of 256"},
 		{"offset max", raw(1, 0, info("t", 0, math.MaxUint64, 4)), "offset"},
+		{"offset that wraps", raw(1, 0, info("t", 0, math.MaxUint64-31, 4)), "offset 18446744073709551584 in a file"},
+		{"product of dimensions", raw(1, 0, info("t", 0, 0, 2000, 2000)), "dimension 1 of 2000"},
 		{"offset beyond", raw(1, 0, info("t", 0, 256, 4)), "tensor t"},
 		{"offset unaligned", raw(1, 0, info("t", 0, 4, 4)), "alignment"},
 		{"data beyond the end", raw(1, 0, info("t", 0, 0, 70)), "tensor t"},

@@ -11,7 +11,7 @@ func ReadPython(text []byte) []byte {
 		switch {
 		case text[0] == '"':
 			quoted = !quoted
-		case quoted && text[0] == '\\':
+		case text[0] == '\\': // in JSON there is none outside of strings
 			n = min(2, len(text))
 		case quoted:
 		default:
