@@ -235,7 +235,8 @@ func TestErrorsAreShort(t *testing.T) {
 	for name, body := range bodies {
 		_, err := Parse([]byte(body))
 		e, ok := errors.AsType[*abi.Error](err)
-		if !ok || len(e.Message()) > 1024 || len(e.Message()) < pathBytesMax || !utf8.ValidString(e.Message()) || !utf8.ValidString(e.Param) {
+		if !ok || len(e.Message()) > 1024 || len(e.Message()) < pathBytesMax ||
+			!utf8.ValidString(e.Message()) || !utf8.ValidString(e.Param) {
 			t.Errorf("%s: %d bytes of error: %.100v", name, len(fmt.Sprint(err)), err)
 		} else if e.Param == "" || !strings.HasPrefix(e.Message(), e.Param+": ") {
 			t.Errorf("%s: the error's message %.100q does not begin with its path %.100q", name, e.Message(), e.Param)

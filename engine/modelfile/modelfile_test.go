@@ -27,7 +27,8 @@ func allMeta() []gguftest.KV {
 		{Key: "u64", Value: uint64(math.MaxUint64)}, {Key: "i64", Value: int64(math.MinInt64)}, {Key: "f64", Value: 1e300},
 		{Key: "strings", Value: []string{"", "é", strings.Repeat("x", 100)}},
 		{Key: "i32s", Value: []int32{1, -2, 3}}, {Key: "bools", Value: []bool{true, false}}, {Key: "u64s", Value: []uint64{1, math.MaxUint64}},
-		{Key: "f32s", Value: []float32{1, 2}}, {Key: "bytes", Value: []uint8{9, 8}}, {Key: "none", Value: []int32{}}, {Key: "few", Value: []uint64{1, 2}}, {Key: "many", Value: []int32{1, 2, 3, 4, 5, 6, 7, 8, 9}},
+		{Key: "f32s", Value: []float32{1, 2}}, {Key: "bytes", Value: []uint8{9, 8}}, {Key: "none", Value: []int32{}},
+		{Key: "few", Value: []uint64{1, 2}}, {Key: "many", Value: []int32{1, 2, 3, 4, 5, 6, 7, 8, 9}},
 	}
 }
 

@@ -83,7 +83,8 @@ func TestTicks(t *testing.T) {
 			return countdown(wasmtest.Asm().Block(wasmtest.Void), 0, 10, nil).End()
 		}},
 		{"recursion", 1 + 10, func(m *wasmtest.Module) *wasmtest.Code {
-			g := m.Func("", []byte{wasmtest.I32}, nil, nil, wasmtest.Asm().Get(0).If(wasmtest.Void).Get(0).I32(1).Op(wasmtest.I32Sub).Call(0).End())
+			g := m.Func("", []byte{wasmtest.I32}, nil, nil, wasmtest.Asm().Get(0).If(wasmtest.Void).
+				Get(0).I32(1).Op(wasmtest.I32Sub).Call(0).End())
 			return wasmtest.Asm().I32(9).Call(g)
 		}},
 		{"recursion through a loop, the entry with its first pass", 1 + 10, func(m *wasmtest.Module) *wasmtest.Code {
