@@ -76,6 +76,9 @@ func TestTicks(t *testing.T) {
 		{"code behind a short way and a long one", 2, func(m *wasmtest.Module) *wasmtest.Code {
 			return long(long(long(wasmtest.Asm().I32(1).If(wasmtest.Void), 10).Else(), 200).End(), 100)
 		}},
+		{"two ways, each short enough", 1, func(m *wasmtest.Module) *wasmtest.Code {
+			return long(long(wasmtest.Asm().I32(0).If(wasmtest.Void), 200).Else(), 100).End()
+		}},
 		{"code behind a way that leads nowhere", 2, func(m *wasmtest.Module) *wasmtest.Code {
 			return long(long(wasmtest.Asm(), 200).I32(0).If(wasmtest.Void).Op(wasmtest.Unreachable).End(), 100)
 		}},
