@@ -15,7 +15,7 @@ var errorWords = abi.Words{AnyCall: `"required"`, NamedCall: "a named function"}
 // the offending field is part of the message too: people read that.
 func (Translator) Error(dst []byte, in abi.ErrorInput) []byte {
 	path := in.Param
-	if path != "" && len(in.Kept) > 0 { // the engine refused the native body
+	if len(in.Kept) > 0 { // the engine refused the native body
 		path = chatPath(path, readKept(in.Kept))
 	}
 	if in.Facts.Stream {

@@ -56,8 +56,8 @@ func (r *request) refused(name []byte) {
 	neutral, msg := true, "this service does not support it"
 	switch string(name) {
 	case "n":
-		n, ok := r.S.Int()
-		neutral, msg = ok && n == 1, "only one choice for each request is supported"
+		n, _ := r.S.Int()
+		neutral, msg = n == 1, "only one choice for each request is supported"
 	case "logprobs":
 		v, ok := r.S.Bool()
 		neutral = ok && !v
@@ -65,16 +65,16 @@ func (r *request) refused(name []byte) {
 		n, ok := r.S.Int()
 		neutral = ok && n == 0
 	case "logit_bias":
-		neutral = r.S.Kind() == scan.Object && r.Empty()
+		neutral = r.Empty()
 	case "modalities":
-		neutral, msg = r.S.Kind() == scan.Array && r.OnlyText(), "the only modality of this service is \"text\""
+		neutral, msg = r.OnlyText(), "the only modality of this service is \"text\""
 	case "mcp_servers":
-		neutral = r.S.Kind() == scan.Array && r.Empty()
+		neutral = r.Empty()
 	case "functions":
-		neutral, msg = r.S.Kind() == scan.Array && r.Empty(), "this older form is not supported; offer functions as tools"
+		neutral, msg = r.Empty(), "this older form is not supported; offer functions as tools"
 	case "function_call":
-		v, ok := r.S.Text()
-		neutral, msg = ok && (string(v) == "none" || string(v) == "auto"), "this older form is not supported; use tool_choice"
+		v, _ := r.S.Text()
+		neutral, msg = string(v) == "none" || string(v) == "auto", "this older form is not supported; use tool_choice"
 	case "audio", "prediction", "web_search_options", "container":
 		neutral = false
 	case "grammar", "regex", "ebnf", "json_schema", "structured_outputs":
@@ -84,8 +84,6 @@ func (r *request) refused(name []byte) {
 	default:
 		if bytes.HasPrefix(name, []byte("guided_")) {
 			neutral, msg = r.AsksNothing(), msg+otherwise
-		} else {
-			r.S.Skip()
 		}
 	}
 	if !neutral {

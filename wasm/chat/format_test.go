@@ -22,6 +22,7 @@ func TestForcedAnswersAreNative(t *testing.T) {
 		{"json object", `"response_format":{"type":"json_object"}`, object, messages.ToolChoice{Mode: "auto"}},
 		{"json object with a schema", `"response_format":{"schema":{ "type":"object", "required":["city"] },"type":"json_object"}`, city, messages.ToolChoice{Mode: "auto"}},
 		{"json object with an empty schema", `"response_format":{"type":"json_object","schema":{ }}`, object, messages.ToolChoice{Mode: "auto"}},
+		{"json object with no space in its schema", `"response_format":{"type":"json_object","schema":{}}`, object, messages.ToolChoice{Mode: "auto"}},
 		{"text with a schema", `"response_format":{"type":"text","schema":{"type":"object"}}`, nil, messages.ToolChoice{Mode: "auto"}},
 		{"json schema", `"response_format":{"type":"json_schema","json_schema":{"name":"n","schema":{ "type":"object", "required":["city"] }}}`, city, messages.ToolChoice{Mode: "auto"}},
 		{"no schema", `"response_format":{"type":"json_schema","json_schema":{"name":"n"}}`, object, messages.ToolChoice{Mode: "auto"}},

@@ -132,9 +132,6 @@ func (r *request) readPart() {
 // appendMessage appends the message that was read as a native one. The
 // scanner stands behind it: its path is the message's.
 func (r *request) appendMessage() {
-	if r.Err != nil || r.S.Err() != nil {
-		return
-	}
 	m := &r.message
 	if string(m.role) == "assistant" {
 		r.appendAssistant()

@@ -67,9 +67,7 @@ func (r *request) complete() {
 		n, _ := scan.Integer(r.budget())
 		r.Err = abi.CheckNonStreaming(r.budgetName(), n)
 	}
-	if r.Err == nil {
-		r.allow()
-	}
+	r.allow()
 }
 
 // budget is the most tokens to produce. max_completion_tokens is the newer
