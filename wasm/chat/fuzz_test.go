@@ -66,8 +66,9 @@ func (f *nativeFormat) valid() bool {
 // FuzzInput gives the module any bytes as the input of every op. What the
 // short way for events accepts, the general way answers with the same bytes.
 func FuzzInput(f *testing.F) {
-	f.Add(uint32(abi.OpEvents), deltas(3))
-	f.Add(uint32(abi.OpEvents), deltas(3)[:60])
+	for group := deltas(3); len(group) > 0; group = group[:len(group)-1] {
+		f.Add(uint32(abi.OpEvents), group)
+	}
 	f.Add(uint32(abi.OpEvents), []byte{1})
 	f.Add(uint32(abi.OpResponse), abi.ResponseInput{Facts: benchFacts,
 		Events: abi.AppendFrame(nil, &abi.Event{Kind: abi.EventBlockStart, Block: abi.BlockToolUse, ID: "i"})}.Append(nil))

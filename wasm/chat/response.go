@@ -72,7 +72,7 @@ func appendTexts(dst []byte, events abi.Frames, b abi.BlockKind) []byte {
 // appendCalls appends the tool calls and the closing bracket. Arguments are
 // never an empty string: clients parse them as JSON.
 func appendCalls(dst []byte, events abi.Frames) []byte {
-	open, empty, first := false, false, true
+	open, empty := false, false
 	for {
 		f, ok := events.Next()
 		starts := ok && f.Kind == abi.EventBlockStart && f.Block == abi.BlockToolUse
@@ -81,20 +81,19 @@ func appendCalls(dst []byte, events abi.Frames) []byte {
 				dst = append(dst, "{}"...)
 			}
 			dst = append(dst, `"}}`...)
-			open = false
 		}
 		switch {
 		case !ok:
 			return append(dst, ']')
 		case starts:
-			if !first {
+			if open {
 				dst = append(dst, ',')
 			}
 			id, name := f.Tool()
 			dst = append(append(append(dst, `{"id":"`...), id...), `","type":"function","function":{"name":"`...)
 			dst = append(append(dst, name...), `","arguments":"`...)
-			open, empty, first = true, true, false
-		case open && f.Kind == abi.EventDelta && f.Block == abi.BlockToolUse && len(f.Payload) > 0:
+			open, empty = true, true
+		case f.Kind == abi.EventDelta && f.Block == abi.BlockToolUse && len(f.Payload) > 0:
 			dst = append(dst, f.Payload...)
 			empty = false
 		}

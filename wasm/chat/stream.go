@@ -116,7 +116,7 @@ func (o own) appendCall(dst []byte, f *abi.Facts) []byte {
 		dst = appendHead(dst, f)
 	}
 	dst = append(dst, chunkDelta+`"tool_calls":[{"index":`...)
-	return strconv.AppendInt(dst, max(int64(o.calls)-1, 0), 10)
+	return strconv.AppendInt(dst, int64(o.calls)-1, 10)
 }
 
 // appendEnd finishes the answer: the reason, the usage if it was asked for, the mark.
