@@ -73,8 +73,8 @@ func (r *request) refused(name string) {
 	neutral, msg := true, "this service does not support it"
 	switch name {
 	case "n", "best_of":
-		n, ok := r.S.Int()
-		neutral, msg = ok && n == 1, "only one choice for each request is supported"
+		n, _ := r.S.Int()
+		neutral, msg = n == 1, "only one choice for each request is supported"
 	case "suffix":
 		text, ok := r.S.Str()
 		neutral, msg = ok && len(text) == 0, "text in the middle is not supported: only what follows the prompt"
@@ -82,7 +82,7 @@ func (r *request) refused(name string) {
 		v, ok := r.S.Bool() // 0 asks for the probabilities of what was drawn
 		neutral = ok && !v
 	case "logit_bias":
-		neutral = r.S.Kind() == scan.Object && r.Empty()
+		neutral = r.Empty()
 	case "response_format", "tools":
 		neutral = r.Empty()
 	case "grammar", "regex", "ebnf", "json_schema", "structured_outputs":
@@ -90,8 +90,6 @@ func (r *request) refused(name string) {
 	default:
 		if strings.HasPrefix(name, "guided_") {
 			neutral = r.AsksNothing()
-		} else {
-			r.S.Skip()
 		}
 	}
 	if !neutral {

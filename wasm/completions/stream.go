@@ -102,7 +102,7 @@ func appendUsage(dst []byte, u abi.Usage) []byte {
 // mark follows it, so that the stream does not look finished.
 func (Translator) Error(dst []byte, in abi.ErrorInput) []byte {
 	path := in.Param
-	if path != "" && len(in.Kept) > 0 { // the engine refused the native body
+	if len(in.Kept) > 0 { // the engine refused the native body
 		k, _ := readKept(in.Kept)
 		path = clientPath(path, k)
 	}

@@ -12,7 +12,7 @@ import (
 // there is nothing else.
 func (Translator) Error(dst []byte, in abi.ErrorInput) []byte {
 	path := in.Param
-	if path != "" && len(in.Kept) > 0 { // the engine refused the native body
+	if len(in.Kept) > 0 { // the engine refused the native body
 		path = clientPath(path, readKept(in.Kept))
 	}
 	message := abi.Located(path, in.Sentence(path, in.Msg, &abi.Words{}))

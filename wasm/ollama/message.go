@@ -35,9 +35,7 @@ func (r *request) readMessages() {
 	for r.S.Next() {
 		if r.Open(scan.Object) {
 			r.readMessage()
-			if r.OK() {
-				r.appendMessage()
-			}
+			r.appendMessage()
 		}
 		r.count++
 	}
@@ -61,7 +59,7 @@ func (r *request) readMessage() {
 		case "tool_call_id":
 			m.callID = r.Str()
 		case "images":
-			r.neutral(r.S.Path(), r.S.Kind() == scan.Array && r.Empty(), imagesMsg)
+			r.neutral(r.S.Path(), r.Empty(), imagesMsg)
 		}
 	}
 }

@@ -64,7 +64,7 @@ func show(dst []byte, in abi.ModelsInput) ([]byte, *abi.Error) {
 	if len(asked) == 0 {
 		asked = older
 	}
-	if r.End(false); r.Err == nil && len(asked) == 0 {
+	if r.End(false); len(asked) == 0 {
 		r.Fail("model", "field required, a model id")
 	}
 	if r.Err != nil {

@@ -45,7 +45,7 @@ func (r *request) option(name string) {
 		o.minP = r.Number()
 	case "seed":
 		o.seed = r.Seed()
-		if n, ok := scan.Integer(o.seed); ok && n == -1 { // any
+		if n, _ := scan.Integer(o.seed); n == -1 { // any
 			o.seed = nil
 		}
 	case "repeat_penalty":
@@ -59,14 +59,14 @@ func (r *request) option(name string) {
 	case "stop":
 		o.stops, _ = r.Stops(nil)
 	case "typical_p", "tfs_z":
-		n, ok := r.S.Int()
-		r.neutral(r.S.Path(), ok && n == 1, unsupported)
+		n, _ := r.S.Int()
+		r.neutral(r.S.Path(), n == 1, unsupported)
 	case "mirostat":
 		n, ok := r.S.Int()
 		r.neutral(r.S.Path(), ok && n == 0, unsupported)
 	case "penalize_newline":
-		v, ok := r.S.Bool()
-		r.neutral(r.S.Path(), ok && v, unsupported)
+		v, _ := r.S.Bool()
+		r.neutral(r.S.Path(), v, unsupported)
 	case "embedding_only", "vocab_only", "logits_all":
 		v, ok := r.S.Bool()
 		r.neutral(r.S.Path(), ok && !v, unsupported)
