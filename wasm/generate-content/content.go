@@ -92,7 +92,7 @@ func (r *request) appendTurn() {
 		*t = turn{open: true, from: len(r.messages)}
 	}
 	for _, b := range r.content.blocks {
-		if t.last == blockText && string(r.messages[t.from:]) == emptyText { // it said nothing
+		if string(r.messages[t.from:]) == emptyText { // it said nothing
 			r.messages, t.last = r.messages[:t.from], blockNone
 			r.flags |= keptMoved
 		}
@@ -117,9 +117,7 @@ func (r *request) appendTurn() {
 
 // readSystem reads systemInstruction, a content of nothing but text.
 func (r *request) readSystem() {
-	if r.readParts(); !r.OK() {
-		return
-	}
+	r.readParts()
 	if c := &r.content; c.call || c.thought || c.responded {
 		r.Fail(r.S.Path()+".parts", "a system instruction is text only")
 	}
@@ -199,9 +197,7 @@ func (r *request) readPart() {
 	if p.kinds != 1 {
 		r.Fail(r.S.Path(), "want exactly one of text, functionCall and functionResponse in a part")
 	}
-	if r.OK() {
-		r.appendPart(&p)
-	}
+	r.appendPart(&p)
 }
 
 // appendPart appends the block of a part whose object was walked.

@@ -32,9 +32,9 @@ func (Translator) Error(dst []byte, in abi.ErrorInput) []byte {
 		kind = abi.Internal
 	}
 	path, msg := in.Param, in.Msg
-	if path != "" && len(in.Kept) > 0 { // the engine refused the native body
+	if len(in.Kept) > 0 { // the engine refused the native body
 		path = clientPath(path, readKept(in.Kept))
-	} else if path != "" { // Request did, and its path stands in the message
+	} else { // Request did, and its path stands in the message
 		msg = strings.TrimPrefix(msg, path+": ")
 	}
 	path = bracketed(path)
@@ -156,9 +156,6 @@ func contentPath(native []string, k kept) string {
 
 // bracketed writes the numbers of a path as the protocol does: contents[3].parts[0].
 func bracketed(path string) string {
-	if path == "" {
-		return ""
-	}
 	out := make([]byte, 0, len(path)+8)
 	for i, part := range strings.Split(path, ".") {
 		if part != "" && i > 0 && strings.Trim(part, "0123456789") == "" {

@@ -97,9 +97,9 @@ func readKept(b []byte) kept {
 // camel is a field's name as the protocol spells it: it may come in snake case.
 func camel(name []byte) string {
 	out, upper := make([]byte, 0, len(name)), false
-	for i, c := range name {
+	for _, c := range name {
 		switch {
-		case c == '_' && i > 0:
+		case c == '_':
 			upper = true
 			continue
 		case upper && 'a' <= c && c <= 'z':

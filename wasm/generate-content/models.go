@@ -51,14 +51,14 @@ func (Translator) Models(dst []byte, in abi.ModelsInput) ([]byte, *abi.Error) {
 	return append(dst, '}'), nil
 }
 
-// parameter is a number of the query, at most nine digits.
+// parameter is a number of the query.
 func parameter(route *abi.Route, name string, absent int) (int, bool) {
 	text := route.Parameter(name)
 	if text == "" {
 		return absent, true
 	}
 	n, err := strconv.Atoi(text)
-	return n, err == nil && n >= 0 && len(text) <= 9
+	return n, err == nil && n >= 0
 }
 
 func wrongQuery(name string) *abi.Error {

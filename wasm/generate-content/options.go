@@ -9,7 +9,7 @@ import (
 
 // readTool reads one of the tools: a list of function declarations.
 func (r *request) readTool() {
-	if r.S.Index() > 0 && len(r.tools) > 0 {
+	if len(r.tools) > 0 {
 		r.flags |= keptRegrouped
 	}
 	if !r.Open(scan.Object) {
@@ -45,7 +45,6 @@ func (r *request) readDeclaration() {
 			t.schema = ordered(r.Schema())
 			twice++
 		case "response", "responseJsonSchema":
-			r.S.Skip()
 		case "behavior":
 			if v := r.Text(); string(v) != "BLOCKING" && string(v) != "UNSPECIFIED" {
 				r.Fail(r.S.Path(), field.Quoted(v)+" is not supported: want \"BLOCKING\"")
@@ -165,15 +164,15 @@ func (r *request) configMember(c *config, name string) {
 func (r *request) neutral(name string) {
 	switch name {
 	case "candidateCount":
-		n, ok := r.S.Int()
-		r.unless(ok && n == 1)
+		n, _ := r.S.Int()
+		r.unless(n == 1)
 	case "responseLogprobs", "enableEnhancedCivicAnswers":
 		r.unless(!r.Bool())
 	case "responseModalities":
 		only := r.S.Kind() == scan.Array
 		for r.S.Open(); r.S.Next(); {
-			v, ok := r.S.Text()
-			only = only && ok && string(v) == "TEXT"
+			v, _ := r.S.Text()
+			only = only && string(v) == "TEXT"
 		}
 		r.unless(only)
 	case "mediaResolution": // there are no media

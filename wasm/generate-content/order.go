@@ -34,12 +34,12 @@ func (o *ordering) put(text []byte) {
 	}
 	order := make([]uint64, len(o.properties)) // the place among the names, then the one in the text
 	first := 0                                 // of those that are the same
-	for i, at := range scan.Grouped(texts) {
-		if i == 0 || !bytes.Equal(texts[at], texts[first]) {
+	for _, at := range scan.Grouped(texts) {
+		if !bytes.Equal(texts[at], texts[first]) {
 			first = at
 		}
 		if at >= named {
-			order[at-named] = uint64(min(first, named))<<32 | uint64(at-named)
+			order[at-named] = uint64(first)<<32 | uint64(at-named)
 		}
 	}
 	if slices.IsSorted(order) {

@@ -60,12 +60,11 @@ func (Translator) Request(in abi.RequestInput) (abi.Translated, *abi.Error) {
 	r.Op = "generatecontent.Request"
 	op := routeOf(route)
 	r.route(op, route.Parameter("alt"))
-	if r.Err == nil && r.OpenBody(in.Body) {
+	if r.OpenBody(in.Body) {
 		r.fields(op == routeCount)
 	}
-	if r.End(false); r.Err == nil {
-		r.complete(op != routeCount)
-	}
+	r.End(false)
+	r.complete(op != routeCount)
 	if r.Err != nil {
 		return abi.Translated{}, r.Err
 	}
