@@ -16,7 +16,6 @@ type request struct {
 	model    string
 	stream   bool
 	flags    kept
-	given    bool   // contents were
 	messages []byte // native ones, each with a comma before it
 	system   []byte // text blocks, each with a comma before it
 	blocks   []byte // of the content that is read, each with a comma before it
@@ -100,7 +99,7 @@ func (r *request) fields(count bool) {
 				r.Fail(r.S.Path(), field.Quoted([]byte(m))+" is not the model of the path")
 			}
 		case "contents":
-			r.given, r.messages, r.turn, r.calls = true, r.messages[:0], turn{}, 0
+			r.messages, r.turn, r.calls = r.messages[:0], turn{}, 0
 			clear(r.open)
 			r.each(r.readContent)
 		case "systemInstruction":
@@ -134,7 +133,6 @@ func (r *request) passObject() {
 	if r.S.Kind() != scan.Object {
 		r.Want("an object")
 	}
-	r.S.Skip()
 }
 
 // unless refuses the field unless it has a value that asks for nothing.
@@ -162,7 +160,7 @@ func (r *request) complete(generate bool) {
 	c := &r.config
 	n, _ := scan.Integer(c.maxTokens)
 	switch {
-	case !r.given || len(r.messages) == 0:
+	case len(r.messages) == 0:
 		r.Fail("contents", "field required, at least one content")
 	case c.schema != nil && !c.json:
 		r.Fail(c.at, `it needs "application/json" as responseMimeType`)

@@ -57,6 +57,20 @@ func TestFields(t *testing.T) {
 		{`"contents":[{"role":"model","parts":[{"functionCall":{"name":"f"},` + signed + `}]},{"role":"model","parts":[{"functionCall":{"name":"g"},` + signed + `}]}]`,
 			`"content":[{"type":"thinking","thinking":"hm"},{"type":"tool_use","id":"call_1","name":"f","input":{}},{"type":"tool_use","id":"call_2",`},
 	}
+	const schema = json + `"responseSchema":{`
+	rows = append(rows, [][2]string{
+		{schema + `"type":"OBJECT","properties":{"a":{"ref":"#/$defs/d"},"b":{"$ref":"#/$defs/d"}},"defs":{"d":{"type":"STRING"}},"additionalProperties":true}}`,
+			`"schema":{"properties":{"a":{"$ref":"#/$defs/d"},"b":{"$ref":"#/$defs/d"}},"$defs":{"d":{"type":"string"}},"additionalProperties":true,"type":"object"}`},
+		{schema + `"additionalProperties":{"type":"INTEGER"}}}`, `"schema":{"additionalProperties":{"type":"integer"}}`},
+		{schema + `"additionalProperties":false,"minProperties":"0","maxProperties":"2"}}`,
+			`"schema":{"additionalProperties":false,"minProperties":0,"maxProperties":2}`},
+		{schema + `"type":"STRING","minLength":1,"maxLength":2,"pattern":"a","title":"t","default":"a","example":"b"}}`,
+			`"schema":{"minLength":1,"maxLength":2,"pattern":"a","title":"t","default":"a","example":"b","type":"string"}`},
+		{schema + `"type":"NULL","nullable":true}}`, `"schema":{"type":"null"}`},
+		{schema + `"anyOf":[{"type":"STRING","enum":["1"]}]}}`, `"schema":{"anyOf":[{"type":"string","enum":["1"]}]}`},
+		{`"tools":[{"functionDeclarations":[{"name":"f"}]}]`, `"tools":[{"name":"f","input_schema":{"type":"object","properties":{}}}]}`},
+		{declared + `,"toolConfig":{"functionCallingConfig":{"mode":"VALIDATED","allowedFunctionNames":["g"]}}`, `"tools":[{"name":"g",`},
+	}...)
 	for level, effort := range map[string]string{"MINIMAL": "low", "LOW": "low", "MEDIUM": "medium", "HIGH": "high", "XHIGH": "xhigh"} {
 		for _, word := range []string{level, strings.ToLower(level)} {
 			rows = append(rows, [2]string{`"generationConfig":{"thinkingConfig":{"thinkingLevel":"` + word + `"}}`, `"effort":"` + effort + `"`})
@@ -68,6 +82,10 @@ func TestFields(t *testing.T) {
 		}
 	}
 	if _, err := of(`"a":null`, abi.Pair{Name: "alt", Value: "json"}); err != nil {
+		t.Error(err)
+	}
+	long := []byte(`{"contents":[{"parts":[{"text":"x"}]}],"generationConfig":{"maxOutputTokens":40000}}`)
+	if _, err := New().Request(abi.RequestInput{Body: long, Route: &abi.Route{Index: routeStream}}); err != nil {
 		t.Error(err)
 	}
 }
@@ -97,6 +115,10 @@ func TestRefused(t *testing.T) {
 		{`"generationConfig":{"mediaResolution":1}`, "generationConfig.mediaResolution"},
 		{`"generationConfig":{"thinkingConfig":{"thoughts":"LOW"}}`, "generationConfig.thinkingConfig.thoughts"},
 		{`"safetySettings":5`, "safetySettings"},
+		{`"generationConfig":{"responseSchema":{"enum":"a"}}`, "generationConfig.responseSchema.enum"},
+		{`"generationConfig":{"responseSchema":{"minItems":"x"}}`, "generationConfig.responseSchema.minItems"},
+		{`"generationConfig":{"responseSchema":{"minItems":"-1"}}`, "generationConfig.responseSchema.minItems"},
+		{`"generationConfig":{"responseSchema":{"minItems":"1 2"}}`, "generationConfig.responseSchema.minItems"},
 	} {
 		if _, err := of(row[0]); err == nil || err.Param != row[1] {
 			t.Errorf("%s: %v, want one of %s", row[0], err, row[1])
@@ -109,6 +131,10 @@ func TestRefused(t *testing.T) {
 func TestErrorPaths(t *testing.T) {
 	const schema = `"generationConfig":{"responseMimeType":"application/json","responseJsonSchema":{}}`
 	const thought = `{"text":"hm","thought":true}`
+	allowed := func(names string) string {
+		return `"tools":[{"functionDeclarations":[{"name":"f"},{"name":"g"}]}],` +
+			`"toolConfig":{"functionCallingConfig":{"mode":"ANY","allowedFunctionNames":[` + names + `]}}`
+	}
 	for _, row := range [][3]string{
 		{`"a":null`, "temperature", "generationConfig.temperature"},
 		{`"a":null`, "top_k", "generationConfig.topK"},
@@ -124,6 +150,8 @@ func TestErrorPaths(t *testing.T) {
 		{schema, "response_format.json_schema.schema.a", "generationConfig.responseJsonSchema.a"},
 		{schema + `,"generationConfig":{}`, "response_format.json_schema.schema.a", "generationConfig.responseSchema.a"},
 		{declared, "tools.1.name", "tools"},
+		{allowed(`"f"`), "tools.0.name", "tools"},
+		{allowed(`"f","g"`), "tools.1.name", "tools[0].functionDeclarations[1].name"},
 		{contents(`{"text":""},{"text":"a"}`), "messages.0.content.0.text", "contents[0]"},
 		{contents(`{"text":"a"},{"text":""},` + thought), "messages.0.content.1.text", "contents[0]"},
 		{contents(`{"text":"a"},{"text":"b"},` + thought), "messages.0.content.1.text", "contents[0]"},
