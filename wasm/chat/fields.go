@@ -75,11 +75,9 @@ func (r *request) refused(name []byte) {
 	case "function_call":
 		v, _ := r.S.Text()
 		neutral, msg = string(v) == "none" || string(v) == "auto", "this older form is not supported; use tool_choice"
-	case "audio", "prediction", "web_search_options", "container":
-		neutral = false
 	case "grammar", "regex", "ebnf", "json_schema", "structured_outputs":
 		neutral, msg = r.AsksNothing(), msg+otherwise
-	case "echo", "best_of", "suffix":
+	case "audio", "prediction", "web_search_options", "container", "echo", "best_of", "suffix":
 		neutral = r.AsksNothing()
 	default:
 		if bytes.HasPrefix(name, []byte("guided_")) {

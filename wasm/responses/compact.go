@@ -45,9 +45,6 @@ func (r *request) compaction(f *fields, p place) {
 	if f.encrypted == nil {
 		r.Fail(p.at("encrypted_content"), "field required, a string")
 	}
-	if r.Err != nil {
-		return
-	}
 	blocks := messageBlocks{who: roleUser}
 	r.block(&blocks, []byte(summaryHead))
 	r.block(&blocks, summary)

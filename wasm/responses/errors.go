@@ -54,7 +54,7 @@ func translatedPath(path string, flags uint8) string {
 	case "tools":
 		number, field, deep := strings.Cut(rest, ".")
 		switch {
-		case rest == "" || flags&keptRenumbered != 0:
+		case flags&keptRenumbered != 0:
 			return "tools"
 		case !deep:
 			return path
@@ -78,7 +78,6 @@ func (Translator) Error(dst []byte, in abi.ErrorInput) []byte {
 	}
 	w := writer{dst: dst, facts: in.Facts, state: parseState(in.State), history: in.History, kept: in.Kept}
 	if w.state.flags&flagBegun == 0 {
-		w.state = state{flags: flagBegun}
 		w.whole("response.created", outcome{status: inProgress})
 	}
 	w.whole("response.failed", outcome{status: failed, err: &fail})

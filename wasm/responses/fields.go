@@ -163,16 +163,12 @@ func (r *request) neutral(name string) bool {
 		return n == 1 || !r.OK()
 	case "logprobs":
 		return !r.Bool()
-	case "logit_bias":
-		return !r.is(&r.S, top, scan.Object) || r.Empty()
-	case "mcp_servers":
-		return !r.is(&r.S, top, scan.Array) || r.Empty()
+	case "logit_bias", "mcp_servers":
+		return r.Empty()
 	case "modalities":
-		return !r.is(&r.S, top, scan.Array) || r.OnlyText()
-	case "audio", "prediction", "web_search_options", "container":
-		return false
+		return r.OnlyText()
 	}
-	return r.AsksNothing() // a field of other servers
+	return r.AsksNothing()
 }
 
 // include reads what else the client wants to see. Of what the protocol knows

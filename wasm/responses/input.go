@@ -71,9 +71,6 @@ func (r *request) item(f *fields, p place) {
 	if r.flags&keptSummary != 0 {
 		r.Fail(p.at(""), "a compaction_trigger must be the last item")
 	}
-	if r.Err != nil {
-		return
-	}
 	switch string(kind) {
 	case "message":
 		r.message(f, p)
@@ -94,9 +91,7 @@ func (r *request) item(f *fields, p place) {
 	case "custom_tool_call_output":
 		r.result(f, p)
 	case "additional_tools", "tool_search_output":
-		if f.tools != nil {
-			r.found = append(r.found, toolList{raw: f.tools, at: p.in("tools", -1)})
-		}
+		r.found = append(r.found, toolList{raw: f.tools, at: p.in("tools", -1)})
 		if string(kind) == "tool_search_output" && f.byClient() {
 			r.searchResult(f, p)
 		}
@@ -351,7 +346,7 @@ func (r *request) searchCall(f *fields, p place) {
 	r.messages = append(append(r.messages, f.arguments...), '}')
 }
 
-// searchResult translates what such a search found, which is the last of found where it says so: the result names the tools.
+// searchResult translates what such a search found, which is the last of found: the result names the tools.
 func (r *request) searchResult(f *fields, p place) {
 	id := r.required(f.callID, p, "call_id")
 	if r.Err != nil {
@@ -359,11 +354,7 @@ func (r *request) searchResult(f *fields, p place) {
 	}
 	r.open(roleResults)
 	r.messages = append(field.AppendResult(r.messages, id), '"')
-	if f.tools == nil {
-		r.messages = append(r.messages, noTools...)
-	} else {
-		r.found[len(r.found)-1].result = len(r.messages)
-	}
+	r.found[len(r.found)-1].result = len(r.messages)
 	r.messages = append(r.messages, `"}`...)
 }
 

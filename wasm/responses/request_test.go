@@ -1,0 +1,69 @@
+package responses
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"corenode/wasm/abi"
+)
+
+// of translates a body that has some fields beside its model.
+func of(fields string) (abi.Translated, *abi.Error) {
+	return New().Request(abi.RequestInput{Body: []byte(`{"model":"m",` + fields + `}`)})
+}
+
+// TestEchoes: what the response object repeats of a request is in one line for every reader of lines, and
+// says what it said.
+func TestEchoes(t *testing.T) {
+	const line = "a\u2028b"
+	out, err := of(`"input":"x","":1,"instructions":"` + line + `","metadata":{"k":"` + line + `"},"parallel_tool_calls":true,"tools":[{"type":"function","name":"f",
+		"description":"` + line + `"}]`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{`"instructions":"a\u2028b"`, `"metadata":{"k":"a\u2028b"}`, `"description":"a\u2028b"`, `"parallel_tool_calls":true`} {
+		if !bytes.Contains(out.Kept, []byte(want)) {
+			t.Errorf("%s is not in %q", want, out.Kept)
+		}
+	}
+}
+
+// TestEchoFits: an echo is cut where it would be over the bound by a byte.
+func TestEchoFits(t *testing.T) {
+	const custom = `"input":"x","tools":[{"type":"custom","name":"f"}],"instructions":"`
+	out, _ := of(custom + `"`)
+	if out, err := of(custom + strings.Repeat("x", abi.KeptBytesMax-len(out.Kept)+1) + `"`); err != nil || len(out.Kept) > abi.KeptBytesMax {
+		t.Errorf("%v, %d bytes are kept", err, len(out.Kept))
+	}
+	for n := range 600 {
+		var e echoes
+		e.raw(echoText, []byte("{}"))
+		e.text(echoInstructions, make([]byte, n))
+		if e.fit(700); len(e.append(nil)) > 700 {
+			t.Errorf("%d bytes of instructions give %d", n, len(e.append(nil)))
+		}
+	}
+}
+
+// TestErrorPaths: what the engine says of a native body names the field that it was made of, what
+// Request says the one that it names.
+func TestErrorPaths(t *testing.T) {
+	const input, tools = `"input":"x"`, `"input":"x","tools":[{"type":"function","name":"f"}]`
+	for _, row := range [][3]string{
+		{input, "tool_choice.type", "tool_choice"},
+		{input, "tool_choice.name", "tool_choice.name"},
+		{tools, "tools.0", "tools.0"},
+		{tools, "tools.0.input_schema", "tools.0.parameters"},
+		{"", "max_tokens", "max_tokens"},
+	} {
+		var out abi.Translated
+		if row[0] != "" {
+			out, _ = of(row[0])
+		}
+		got := failure(abi.ErrorInput{Kept: out.Kept, Kind: abi.InvalidRequest, Detail: abi.Detail{Reason: abi.ReasonField}, Param: row[1], Msg: "x"})
+		if got.param != row[2] || !strings.HasPrefix(got.message, row[2]+": ") {
+			t.Errorf("%s with %s: %s, %s, want %s", row[1], row[0], got.param, got.message, row[2])
+		}
+	}
+}
