@@ -187,7 +187,7 @@ func (r *request) said(raw []byte, p place, field string, blocks messageBlocks) 
 	default:
 		r.Wrong(p.at(field), want, kindOf(raw))
 	}
-	if blocks.count == 0 && blocks.who == roleUser && r.Err == nil {
+	if blocks.count == 0 {
 		r.block(&blocks, nil) // a turn without words is still one
 	}
 }
@@ -225,7 +225,7 @@ func (r *request) parts(raw []byte, p place, field string, each func(text []byte
 	s.Reset(raw)
 	base := p.in(field, -1)
 	var f fields
-	for s.Open(); r.Err == nil && s.Next(); {
+	for s.Open(); s.Next(); {
 		one := p.in(field, s.Index())
 		if !r.fields(s, base, &f) {
 			return
@@ -244,12 +244,10 @@ func (r *request) parts(raw []byte, p place, field string, each func(text []byte
 		if !known {
 			r.Fail(one.at("type"), quote(kind)+" is not supported: text content only")
 		}
-		if text == nil && r.Err == nil {
+		if text == nil {
 			r.Fail(one.at(name), "field required, a string")
 		}
-		if plain := r.text(text, one, name); r.Err == nil {
-			each(plain)
-		}
+		each(r.text(text, one, name))
 	}
 }
 
@@ -288,23 +286,17 @@ func (r *request) reasoning(f *fields, p place) {
 }
 
 // openCall writes a call up to its input.
-func (r *request) openCall(f *fields, p place) bool {
+func (r *request) openCall(f *fields, p place) {
 	id := r.required(f.callID, p, "call_id")
 	name := r.name(f, p)
-	if r.Err != nil {
-		return false
-	}
 	r.open(roleAssistant)
 	r.messages = field.AppendToolUse(r.messages, id, nativeName(f.namespace, name))
-	return true
 }
 
 // call translates a function call, whose arguments are an object as text.
 func (r *request) call(f *fields, p place) {
 	arguments := r.text(f.arguments, p, "arguments")
-	if r.Err != nil || !r.openCall(f, p) {
-		return
-	}
+	r.openCall(f, p)
 	from := len(r.messages)
 	r.messages = scan.Unescape(r.messages, arguments)
 	object := bytes.TrimSpace(r.messages[from:])
@@ -320,9 +312,7 @@ func (r *request) call(f *fields, p place) {
 // stands for it.
 func (r *request) customCall(f *fields, p place) {
 	input := r.text(f.input, p, "input")
-	if r.Err != nil || !r.openCall(f, p) {
-		return
-	}
+	r.openCall(f, p)
 	r.messages = append(append(r.messages, `{"`+customField+`":"`...), input...)
 	r.messages = append(r.messages, `"}}`...)
 }
@@ -338,9 +328,6 @@ func (r *request) searchCall(f *fields, p place) {
 	} else if f.arguments[0] != '{' {
 		r.Wrong(p.at("arguments"), "an object", kindOf(f.arguments))
 	}
-	if r.Err != nil {
-		return
-	}
 	r.open(roleAssistant)
 	r.messages = field.AppendToolUse(r.messages, id, []byte(searchTool))
 	r.messages = append(append(r.messages, f.arguments...), '}')
@@ -349,9 +336,6 @@ func (r *request) searchCall(f *fields, p place) {
 // searchResult translates what such a search found, which is the last of found: the result names the tools.
 func (r *request) searchResult(f *fields, p place) {
 	id := r.required(f.callID, p, "call_id")
-	if r.Err != nil {
-		return
-	}
 	r.open(roleResults)
 	r.messages = append(field.AppendResult(r.messages, id), '"')
 	r.found[len(r.found)-1].result = len(r.messages)

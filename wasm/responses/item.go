@@ -175,11 +175,11 @@ func (it *item) append(dst []byte, f *abi.Facts, status string) []byte {
 		dst = append(dst, `","type":"function_call","status":"`...)
 		dst = append(dst, status...)
 	}
-	return it.appendCall(dst, status)
+	return it.appendCall(dst)
 }
 
 // appendCall appends what calls have; a string is open before it.
-func (it *item) appendCall(dst []byte, status string) []byte {
+func (it *item) appendCall(dst []byte) []byte {
 	namespace, name := splitName(it.name)
 	dst = append(dst, `","call_id":"`...)
 	dst = append(dst, it.callID...)
@@ -195,9 +195,7 @@ func (it *item) appendCall(dst []byte, status string) []byte {
 		return append(dst, `"}`...)
 	}
 	dst = append(dst, `","arguments":"`...)
-	if status != inProgress {
-		dst = append(dst, it.arguments()...)
-	}
+	dst = append(dst, it.arguments()...)
 	return append(dst, `"}`...)
 }
 
@@ -206,9 +204,6 @@ func (it *item) appendCall(dst []byte, status string) []byte {
 func freeText(arguments []byte) []byte {
 	var s scan.Scanner
 	s.Reset(scan.Unescape(make([]byte, 0, len(arguments)), arguments))
-	if s.Kind() != scan.Object {
-		return arguments
-	}
 	var text []byte
 	found := false
 	for s.Open(); s.Next(); {
@@ -227,7 +222,7 @@ func object(arguments []byte) []byte {
 	raw := scan.Unescape(make([]byte, 0, len(arguments)), arguments)
 	var s scan.Scanner
 	s.Reset(raw)
-	if s.Kind() != scan.Object || s.Raw() == nil || !s.End() {
+	if s.Kind() != scan.Object || !s.End() {
 		return []byte("{}")
 	}
 	return abi.AppendOneLine(make([]byte, 0, len(raw)), appendCompact(make([]byte, 0, len(raw)), raw))

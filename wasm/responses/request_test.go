@@ -46,6 +46,60 @@ func TestEchoFits(t *testing.T) {
 	}
 }
 
+// TestFields: what a native body has of fields.
+func TestFields(t *testing.T) {
+	const text = `{"role":"user","content":[{"type":"text","text":"x"}]}`
+	rows := [][2]string{
+		{`"input":"x","truncation":"disabled"`, `{"messages":[` + text + `],"model":"m"}`},
+		{`"input":[{"type":"agent_message","content":[{"type":"text","text":"x"}]},{"type":"reasoning","encrypted_content":"e"}]`, `{"messages":[` + text + `],"model":"m"}`},
+	}
+	for _, kind := range silent {
+		rows = append(rows, [2]string{`"input":[{"role":"user","content":"x"},{"type":"` + kind + `"}]`, `{"messages":[` + text + `],"model":"m"}`})
+	}
+	for _, row := range rows {
+		if out, err := of(row[0]); err != nil || !strings.Contains(string(out.Body), row[1]) {
+			t.Errorf("%s: %v\n%s\nhas no\n%s", row[0], err, out.Body, row[1])
+		}
+	}
+}
+
+// TestRefused: what is in the wrong place or of the wrong kind is refused at its path.
+func TestRefused(t *testing.T) {
+	const encrypted = `"content":[{"type":"encrypted_content","encrypted_content":"x"}]`
+	for _, row := range [][2]string{
+		{`"input":[{"content":"x"}]`, "input.0.role"},
+		{`"input":[{"type":"agent_message","author":1,"content":"x"}]`, "input.0.author"},
+		{`"input":[{"type":"agent_message"}]`, "input.0.content"},
+		{`"input":[{"type":"agent_message",` + encrypted + `},{"role":"user",` + encrypted + `}]`, "input.1.content.0.type"},
+		{`"input":[{"type":"agent_message","content":[{"type":"encrypted_content"}]}]`, "input.0.content.0.encrypted_content"},
+		{`"input":[{"role":"assistant","content":[{"type":"refusal"}]}]`, "input.0.content.0.refusal"},
+		{`"input":[{"type":"reasoning","content":"x"}]`, "input.0.content"},
+	} {
+		if _, err := of(row[0]); err == nil || err.Param != row[1] {
+			t.Errorf("%s: %v, want one of %s", row[0], err, row[1])
+		}
+	}
+}
+
+// TestArguments: what the model wrote for a call that is no function's, whole or not.
+func TestArguments(t *testing.T) {
+	for _, row := range [][3]string{ // arguments, free text, object
+		{`{\"input\":\"a\"}`, `a`, `{"input":"a"}`},
+		{`{\"input\":\"a\"`, `{\"input\":\"a\"`, `{}`},
+		{`{\"input\":\"a\"} b`, `{\"input\":\"a\"} b`, `{}`},
+		{`[\"input\"]`, `[\"input\"]`, `{}`},
+		{``, ``, `{}`},
+	} {
+		if text, of := string(freeText([]byte(row[0]))), string(object([]byte(row[0]))); text != row[1] || of != row[2] {
+			t.Errorf("%s: text %s and object %s", row[0], text, of)
+		}
+	}
+	call := framesOf([]abi.Event{{Kind: abi.EventBlockStart, Block: abi.BlockToolUse, ID: "a", Name: searchTool}})
+	if f, _ := call.Next(); begin(&f, special{}).search || !begin(&f, special{search: true}).search {
+		t.Error("a function of the name of the search is one where the client searches itself, and only there")
+	}
+}
+
 // TestErrorPaths: what the engine says of a native body names the field that it was made of, what
 // Request says the one that it names.
 func TestErrorPaths(t *testing.T) {
