@@ -90,16 +90,12 @@ func (r *request) schemaFormat(f *fields, p place) (native, echo []byte) {
 	r.required(f.name, p, "name")
 	r.text(f.description, p, "description")
 	switch {
-	case r.Err != nil:
 	case f.schema == nil:
 		r.Fail(p.at("schema"), "field required, an object")
 	case f.schema[0] != '{':
 		r.Wrong(p.at("schema"), "an object", kindOf(f.schema))
 	case f.strict != nil && kindOf(f.strict) != scan.Bool:
 		r.Wrong(p.at("strict"), "a boolean", kindOf(f.strict))
-	}
-	if r.Err != nil {
-		return nil, nil
 	}
 	return field.SchemaFormat(f.schema), f.appendFormatEcho(nil)
 }
@@ -126,17 +122,15 @@ func (r *request) configure(f *fields, p place) {
 			}
 		}
 	}
-	if f.text != nil {
-		s.Reset(f.text)
-		at := p.in("text", -1)
-		if !r.is(&s, at, scan.Object) {
-			return
-		}
-		for s.Open(); r.Err == nil && s.NextMember(); {
-			if string(s.Key()) == "format" {
-				r.changed.text = true
-				r.changed.format, _ = r.format(&s, at)
-			}
+	s.Reset(f.text)
+	at := p.in("text", -1)
+	if !r.is(&s, at, scan.Object) {
+		return
+	}
+	for s.Open(); s.NextMember(); {
+		if string(s.Key()) == "format" {
+			r.changed.text = true
+			r.changed.format, _ = r.format(&s, at)
 		}
 	}
 }
@@ -213,11 +207,8 @@ func (r *request) readChoice() {
 	}
 	var f fields
 	r.fields(&r.S, top, &f)
-	if r.Err != nil {
-		return
-	}
 	kind := word(r.text(f.kind, top, "tool_choice.type"))
-	if server := serverTool(kind); r.Err == nil && server != 0 {
+	if server := serverTool(kind); server != 0 {
 		r.choice = choice{name: kind, server: server}
 		return
 	}
@@ -225,7 +216,7 @@ func (r *request) readChoice() {
 		r.readAllowed(&f)
 		return
 	}
-	if r.Err == nil && string(kind) != "function" && string(kind) != "custom" {
+	if string(kind) != "function" && string(kind) != "custom" {
 		r.cannotChoose(kind)
 	}
 	name := r.name(&f, place{base: "tool_choice", item: -1, part: -1})
@@ -278,7 +269,6 @@ func (r *request) allowedTool(c *choice, f *fields, p place) {
 	kind := word(r.required(f.kind, p, "type"))
 	server := serverTool(kind)
 	switch {
-	case r.Err != nil:
 	case server != 0:
 		c.server, c.name = c.server|server, kind
 	case string(kind) == "function" || string(kind) == "custom":
@@ -313,7 +303,7 @@ func (r *request) checkChoice() {
 		r.cannotChoose(c.name)
 	case c.allowed != nil:
 		r.allow()
-	case c.server != 0, c.mode == "any" && len(r.tools) == 0 && r.skipped != 0:
+	case c.mode == "any" && len(r.tools) == 0 && r.skipped != 0:
 		r.choice, r.echo[echoToolChoice] = choice{}, nil
 	}
 }

@@ -29,6 +29,32 @@ func TestEchoes(t *testing.T) {
 	}
 }
 
+// TestEchoesOfChoices: what was chosen is repeated, if it is a word of the protocol.
+func TestEchoesOfChoices(t *testing.T) {
+	rows := map[string]string{
+		`"reasoning":{"effort":"huge","summary":"all"}`: `"reasoning":{"effort":null,"summary":null}`,
+		`"reasoning":{"generate_summary":"auto"}`:       `"reasoning":{"effort":null,"summary":"auto"}`,
+		`"text":{}`:                                    `"text":{"format":{"type":"text"}}`,
+		`"text":{"verbosity":"huge"}`:                  `"text":{"format":{"type":"text"},"verbosity":null}`,
+		`"tool_choice":"none"`:                         `"tool_choice":"none"`,
+		`"tool_choice":{"type":"function","name":"f"}`: `"tool_choice":{"type":"function","name":"f"}`,
+	}
+	for _, word := range []string{"none", "minimal", "low", "medium", "high", "xhigh", "max"} {
+		rows[`"reasoning":{"effort":"`+word+`"}`] = `"reasoning":{"effort":"` + word + `","summary":null}`
+	}
+	for _, word := range []string{"auto", "concise", "detailed"} {
+		rows[`"reasoning":{"summary":"`+word+`"}`] = `"reasoning":{"effort":null,"summary":"` + word + `"}`
+	}
+	for _, word := range []string{"low", "medium", "high"} {
+		rows[`"text":{"verbosity":"`+word+`"}`] = `"text":{"format":{"type":"text"},"verbosity":"` + word + `"}`
+	}
+	for fields, want := range rows {
+		if out, err := of(`"input":"x","tools":[{"type":"function","name":"f"}],` + fields); err != nil || !bytes.Contains(out.Kept, []byte(want)) {
+			t.Errorf("%s: %v, %s is not in %s", fields, err, want, out.Kept)
+		}
+	}
+}
+
 // TestEchoFits: an echo is cut where it would be over the bound by a byte.
 func TestEchoFits(t *testing.T) {
 	const custom = `"input":"x","tools":[{"type":"custom","name":"f"}],"instructions":"`
@@ -53,6 +79,10 @@ func TestFields(t *testing.T) {
 		{`"input":"x","truncation":"disabled"`, `{"messages":[` + text + `],"model":"m"}`},
 		{`"input":[{"type":"agent_message","content":[{"type":"text","text":"x"}]},{"type":"reasoning","encrypted_content":"e"}]`, `{"messages":[` + text + `],"model":"m"}`},
 	}
+	for _, effort := range []string{`"reasoning":{"effort":"low","summary":"auto"}`, `"reasoning":{"effort":"low"},"text":{"verbosity":"low"}`} {
+		rows = append(rows, [2]string{`"input":[{"role":"user","content":"x"},{"type":"configuration_update",` + effort + `}]`,
+			`"model":"m","output_config":{"effort":"low"}}`})
+	}
 	for _, kind := range silent {
 		rows = append(rows, [2]string{`"input":[{"role":"user","content":"x"},{"type":"` + kind + `"}]`, `{"messages":[` + text + `],"model":"m"}`})
 	}
@@ -74,6 +104,11 @@ func TestRefused(t *testing.T) {
 		{`"input":[{"type":"agent_message","content":[{"type":"encrypted_content"}]}]`, "input.0.content.0.encrypted_content"},
 		{`"input":[{"role":"assistant","content":[{"type":"refusal"}]}]`, "input.0.content.0.refusal"},
 		{`"input":[{"type":"reasoning","content":"x"}]`, "input.0.content"},
+		{`"tool_choice":{"type":"shell","name":"x"}`, "tool_choice.type"},
+		{`"tool_choice":{"type":1}`, "tool_choice.type"},
+		{`"tool_choice":{"type":"allowed_tools","mode":1,"tools":[]}`, "tool_choice.mode"},
+		{`"tool_choice":{"type":"allowed_tools","mode":"auto","tools":1}`, "tool_choice.tools"},
+		{`"tool_choice":{"type":"allowed_tools","mode":"auto","tools":[{"name":"f"}]}`, "tool_choice.tools.0.type"},
 	} {
 		if _, err := of(row[0]); err == nil || err.Param != row[1] {
 			t.Errorf("%s: %v, want one of %s", row[0], err, row[1])
@@ -108,6 +143,7 @@ func TestErrorPaths(t *testing.T) {
 		{input, "tool_choice.type", "tool_choice"},
 		{input, "tool_choice.name", "tool_choice.name"},
 		{tools, "tools.0", "tools.0"},
+		{tools + `,"tool_choice":{"type":"allowed_tools","mode":"auto","tools":[{"type":"function","name":"f"}]}`, "tools.0.name", "tools.0.name"},
 		{tools, "tools.0.input_schema", "tools.0.parameters"},
 		{"", "max_tokens", "max_tokens"},
 	} {
