@@ -28,6 +28,7 @@ func TestForcedAnswersAreNative(t *testing.T) {
 		{"no schema", `"response_format":{"type":"json_schema","json_schema":{"name":"n"}}`, object, messages.ToolChoice{Mode: "auto"}},
 		{"required", `"tool_choice":"required"`, nil, messages.ToolChoice{Mode: "any"}},
 		{"named", `"tool_choice":{"type":"function","function":{"name":"f"}},"parallel_tool_calls":false`, nil, messages.ToolChoice{Mode: "tool", Name: "f", DisableParallel: true}},
+		{"none, one at a time", `"tool_choice":"none","parallel_tool_calls":false`, nil, messages.ToolChoice{Mode: "none"}},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {

@@ -24,6 +24,7 @@ func TestForcedAnswersAreNative(t *testing.T) {
 		{"json schema", `"text":{"format":{"type":"json_schema","name":"n","schema":{ "type":"object", "required":["city"] }}}`, city, messages.ToolChoice{Mode: "auto"}},
 		{"required", `"tool_choice":"required"`, nil, messages.ToolChoice{Mode: "any"}},
 		{"named", `"tool_choice":{"type":"function","name":"f"},"parallel_tool_calls":false`, nil, messages.ToolChoice{Mode: "tool", Name: "f", DisableParallel: true}},
+		{"none, one at a time", `"tool_choice":"none","parallel_tool_calls":false`, nil, messages.ToolChoice{Mode: "none"}},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -79,6 +80,7 @@ func TestChoiceOfSkippedTools(t *testing.T) {
 	for _, fields := range []string{
 		`"tool_choice":"required","tools":[{"type":"web_search"}]`,
 		`"tools":[{"type":"web_search"},{"type":"function","name":"f"}],"tool_choice":{"type":"web_search_preview"}`,
+		`"tools":[{"type":"tool_search"},{"type":"function","name":"f"}],"tool_choice":{"type":"tool_search"}`,
 		`"tool_choice":{"type":"mcp","server_label":"l","name":"n"},"tools":[{"type":"mcp","server_label":"l"}]`,
 	} {
 		out, refusal := New().Request(abi.RequestInput{Body: []byte(`{"model":"m","input":"x",` + fields + `}`)})

@@ -329,5 +329,5 @@ func (r *request) appendChoice(b []byte) []byte {
 	if len(r.tools) == 0 && mode != "any" && mode != "tool" {
 		return b
 	}
-	return field.Choice{Mode: mode, Name: r.choice.name, Single: r.sequential && mode != "none"}.Append(b)
+	return field.Choice{Mode: mode, Name: r.choice.name, Single: r.sequential}.Append(b)
 }

@@ -29,7 +29,10 @@ func FuzzQuick(f *testing.F) {
 	}
 	f.Add(group(flagHeld, abi.BlockText))
 	f.Add(group(flagHeld, abi.BlockText, abi.BlockToolUse))
-	f.Add(taken[1][:len(taken[1])-1])
+	for cut := taken[1]; len(cut) > 0; {
+		cut = cut[:len(cut)-1]
+		f.Add(cut)
+	}
 	general := sdk.TranslatorHandler(New())
 	f.Fuzz(func(t *testing.T, in []byte) {
 		for _, dst := range [][]byte{nil, []byte("before")} {
@@ -42,6 +45,24 @@ func FuzzQuick(f *testing.F) {
 			}
 		}
 	})
+}
+
+// TestEarly: a group is marked as early until there is an item: then the answer has begun for a client.
+func TestEarly(t *testing.T) {
+	var state []byte
+	for i, e := range []abi.Event{{Kind: abi.EventStart}, {Kind: abi.EventBlockStart, Block: abi.BlockText}, {Kind: abi.EventDelta, Block: abi.BlockText, Text: "x"}} {
+		in := abi.EventsInput{State: state, Events: framesOf([]abi.Event{e})}
+		frame, err := abi.ParseOutput(Handler()(abi.OpEvents, in.Append(nil), []byte("before"))[len("before"):])
+		if err != nil || frame.Early() != (i == 0) {
+			t.Fatalf("group %d: early %t, %v", i, frame.Early(), err)
+		}
+		w, _ := abi.ParseWritten(frame.Payload)
+		state = w.State
+	}
+	in := abi.ErrorInput{Msg: "x"}
+	if frame, err := abi.ParseOutput(Handler()(abi.OpError, in.Append(nil), nil)); err != nil || frame.Early() {
+		t.Errorf("an error is early: %t, %v", frame.Early(), err)
+	}
 }
 
 // TestSteadyStreamTakesNoMemory is the promise of the event path.

@@ -74,7 +74,7 @@ func AppendTool(dst, name, description, schema []byte) []byte {
 type Choice struct {
 	Mode   string // auto, none, any or tool; empty is auto
 	Name   []byte // of the tool to call; counts with tool only
-	Single bool   // at most one call
+	Single bool   // at most one call; the native none does not say so
 }
 
 // Append appends tool_choice, with a comma before it, unless it would say what
@@ -84,14 +84,15 @@ func (c Choice) Append(dst []byte) []byte {
 	if mode == "" {
 		mode = "auto"
 	}
-	if mode == "auto" && !c.Single {
+	single := c.Single && mode != "none"
+	if mode == "auto" && !single {
 		return dst
 	}
 	dst = append(append(append(dst, `,"tool_choice":{"type":"`...), mode...), '"')
 	if mode == "tool" {
 		dst = append(append(append(dst, `,"name":"`...), c.Name...), '"')
 	}
-	if c.Single {
+	if single {
 		dst = append(dst, `,"disable_parallel_tool_use":true`...)
 	}
 	return append(dst, '}')
