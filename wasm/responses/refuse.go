@@ -91,7 +91,7 @@ func (r *request) text(raw []byte, p place, name string) []byte {
 // required is text of a field that must be there and not be empty.
 func (r *request) required(raw []byte, p place, name string) []byte {
 	text := r.text(raw, p, name)
-	if len(text) == 0 && r.Err == nil {
+	if len(text) == 0 {
 		r.Fail(p.at(name), "field required, a string that is not empty")
 	}
 	return text

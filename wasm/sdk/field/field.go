@@ -171,7 +171,6 @@ func (r *Reader) Integer(min int64, want string) (n int64, text []byte) {
 // Empty reads a value and says whether it is an object or array without members.
 func (r *Reader) Empty() bool {
 	if !r.S.Open() {
-		r.S.Skip()
 		return false
 	}
 	n := 0
@@ -185,12 +184,11 @@ func (r *Reader) Empty() bool {
 func (r *Reader) OnlyText() bool {
 	only := r.S.Kind() == scan.Array
 	if !r.S.Open() {
-		r.S.Skip()
 		return false
 	}
 	for r.S.Next() {
-		v, ok := r.S.Text()
-		only = only && ok && string(v) == "text"
+		v, _ := r.S.Text()
+		only = only && string(v) == "text"
 	}
 	return only
 }
@@ -199,8 +197,8 @@ func (r *Reader) OnlyText() bool {
 // one with which the field asks for nothing: false, 1 or an empty string.
 func (r *Reader) AsksNothing() bool {
 	if r.S.Kind() == scan.Number {
-		n, ok := r.S.Int()
-		return ok && n == 1
+		n, _ := r.S.Int()
+		return n == 1
 	}
 	switch string(r.S.Raw()) {
 	case "false", `""`:
