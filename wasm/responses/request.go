@@ -66,9 +66,8 @@ func (r *request) read(body []byte) {
 			r.field()
 		}
 	}
-	if r.End(true); r.Err == nil {
-		r.complete()
-	}
+	r.End(true)
+	r.complete()
 }
 
 // complete checks what only the whole request can tell.
@@ -92,11 +91,7 @@ func (r *request) complete() {
 
 // body completes the native body.
 func (r *request) body() []byte {
-	b := r.messages
-	if r.role != roleNone {
-		b = append(b, "]}"...)
-	}
-	b = append(b, `],"model":"`...)
+	b := append(r.messages, `]}],"model":"`...)
 	b = append(append(b, r.model...), '"')
 	b = r.appendSystem(b)
 	b = field.AppendArray(b, "tools", r.tools)

@@ -79,6 +79,7 @@ func TestFields(t *testing.T) {
 		{`"input":"x","truncation":"disabled"`, `{"messages":[` + text + `],"model":"m"}`},
 		{`"input":[{"type":"agent_message","content":[{"type":"text","text":"x"}]},{"type":"reasoning","encrypted_content":"e"}]`, `{"messages":[` + text + `],"model":"m"}`},
 	}
+	rows = append(rows, [2]string{`"input":[{"role":"system","content":"s"},{"role":"user","content":"x"}]`, `"system":[{"type":"text","text":"s"}]}`})
 	for _, effort := range []string{`"reasoning":{"effort":"low","summary":"auto"}`, `"reasoning":{"effort":"low"},"text":{"verbosity":"low"}`} {
 		rows = append(rows, [2]string{`"input":[{"role":"user","content":"x"},{"type":"configuration_update",` + effort + `}]`,
 			`"model":"m","output_config":{"effort":"low"}}`})
