@@ -34,8 +34,10 @@ func TestEchoesOfChoices(t *testing.T) {
 	rows := map[string]string{
 		`"reasoning":{"effort":"huge","summary":"all"}`: `"reasoning":{"effort":null,"summary":null}`,
 		`"reasoning":{"generate_summary":"auto"}`:       `"reasoning":{"effort":null,"summary":"auto"}`,
-		`"text":{}`:                                    `"text":{"format":{"type":"text"}}`,
-		`"text":{"verbosity":"huge"}`:                  `"text":{"format":{"type":"text"},"verbosity":null}`,
+		`"text":{}`:                   `"text":{"format":{"type":"text"}}`,
+		`"text":{"verbosity":"huge"}`: `"text":{"format":{"type":"text"},"verbosity":null}`,
+		`"tools":[{"type":"custom","name":"c","description":"d"}]`:                                            `"tools":[{"type":"custom","name":"c","description":"d","format":{"type":"text"}}]`,
+		`"tools":[{"type":"custom","name":"c","format":{"type":"grammar","syntax":"lark","definition":"d"}}]`: `"tools":[{"type":"custom","name":"c","format":{"type":"grammar","syntax":"lark","definition":"d"}}]`,
 		`"tool_choice":"none"`:                         `"tool_choice":"none"`,
 		`"tool_choice":{"type":"function","name":"f"}`: `"tool_choice":{"type":"function","name":"f"}`,
 	}
@@ -49,7 +51,7 @@ func TestEchoesOfChoices(t *testing.T) {
 		rows[`"text":{"verbosity":"`+word+`"}`] = `"text":{"format":{"type":"text"},"verbosity":"` + word + `"}`
 	}
 	for fields, want := range rows {
-		if out, err := of(`"input":"x","tools":[{"type":"function","name":"f"}],` + fields); err != nil || !bytes.Contains(out.Kept, []byte(want)) {
+		if out, err := of(`"input":"x",` + fields); err != nil || !bytes.Contains(out.Kept, []byte(want)) {
 			t.Errorf("%s: %v, %s is not in %s", fields, err, want, out.Kept)
 		}
 	}
@@ -80,9 +82,19 @@ func TestFields(t *testing.T) {
 		{`"input":[{"type":"agent_message","content":[{"type":"text","text":"x"}]},{"type":"reasoning","encrypted_content":"e"}]`, `{"messages":[` + text + `],"model":"m"}`},
 	}
 	rows = append(rows, [2]string{`"input":[{"role":"system","content":"s"},{"role":"user","content":"x"}]`, `"system":[{"type":"text","text":"s"}]}`})
+	const search = `{"type":"tool_search","execution":"client"}`
+	rows = append(rows, [][2]string{
+		{`"tools":[` + search + `],"input":[{"role":"user","content":"x"},{"type":"additional_tools","tools":[` + search + `]}]`,
+			`"tools":[{"name":"tool_search","input_schema":{"type":"object","properties":{}}}]}`},
+		{`"input":"x","tools":[{"type":"custom","name":"c","format":{}}]`, `"tools":[{"name":"c","description":"",`},
+		{`"input":[{"type":"function_call","call_id":"a","name":"f","namespace":"","arguments":""}]`, `"name":"f","input":{}`},
+	}...)
 	for _, effort := range []string{`"reasoning":{"effort":"low","summary":"auto"}`, `"reasoning":{"effort":"low"},"text":{"verbosity":"low"}`} {
 		rows = append(rows, [2]string{`"input":[{"role":"user","content":"x"},{"type":"configuration_update",` + effort + `}]`,
 			`"model":"m","output_config":{"effort":"low"}}`})
+	}
+	for _, kind := range serverTools {
+		rows = append(rows, [2]string{`"input":"x","tools":[{"type":"` + kind + `"}]`, `{"messages":[` + text + `],"model":"m"}`})
 	}
 	for _, kind := range silent {
 		rows = append(rows, [2]string{`"input":[{"role":"user","content":"x"},{"type":"` + kind + `"}]`, `{"messages":[` + text + `],"model":"m"}`})
@@ -105,6 +117,19 @@ func TestRefused(t *testing.T) {
 		{`"input":[{"type":"agent_message","content":[{"type":"encrypted_content"}]}]`, "input.0.content.0.encrypted_content"},
 		{`"input":[{"role":"assistant","content":[{"type":"refusal"}]}]`, "input.0.content.0.refusal"},
 		{`"input":[{"type":"reasoning","content":"x"}]`, "input.0.content"},
+		{`"input":[{"type":"function_call","call_id":"a","name":"f","namespace":1}]`, "input.0.namespace"},
+		{`"input":[{"type":"function_call","call_id":"a","name":"f","namespace":"a:b"}]`, "input.0.name"},
+		{`"tools":[{"type":"namespace","name":"a:b","tools":[{"type":"function","name":"f"}]}]`, "tools.0.tools.0.name"},
+		{`"tools":[{"type":"namespace","name":"a:b","tools":[{"type":"custom","name":"f"}]}]`, "tools.0.tools.0.name"},
+		{`"tools":[{"type":"namespace","name":1,"tools":[]}]`, "tools.0.name"},
+		{`"tools":[{"type":"search","execution":"client"}]`, "tools.0.type"},
+		{`"tools":[{"type":"function","name":"f","description":1}]`, "tools.0.description"},
+		{`"tools":[{"type":"custom","name":"f","description":1}]`, "tools.0.description"},
+		{`"tools":[{"type":"tool_search","execution":"client","description":1}]`, "tools.0.description"},
+		{`"tools":[{"type":"custom","name":"f","format":{"type":1}}]`, "tools.0.format.type"},
+		{`"tools":[{"type":"custom","name":"f","format":{"type":"grammar","syntax":1}}]`, "tools.0.format.syntax"},
+		{`"tools":[{"type":"custom","name":"f","format":{"type":"grammar","syntax":"lark","definition":1}}]`, "tools.0.format.definition"},
+		{`"tools":[{"type":"custom","name":"f","format":[]}]`, "tools.0.format"},
 		{`"tool_choice":{"type":"shell","name":"x"}`, "tool_choice.type"},
 		{`"tool_choice":{"type":1}`, "tool_choice.type"},
 		{`"tool_choice":{"type":"allowed_tools","mode":1,"tools":[]}`, "tool_choice.mode"},
@@ -144,6 +169,7 @@ func TestErrorPaths(t *testing.T) {
 		{input, "tool_choice.type", "tool_choice"},
 		{input, "tool_choice.name", "tool_choice.name"},
 		{tools, "tools.0", "tools.0"},
+		{`"input":[{"type":"additional_tools","tools":[{"type":"function","name":"f"}]},{"role":"user","content":"x"}]`, "tools.0.name", "tools"},
 		{tools + `,"tool_choice":{"type":"allowed_tools","mode":"auto","tools":[{"type":"function","name":"f"}]}`, "tools.0.name", "tools.0.name"},
 		{tools, "tools.0.input_schema", "tools.0.parameters"},
 		{"", "max_tokens", "max_tokens"},

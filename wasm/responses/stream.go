@@ -248,5 +248,4 @@ func (w *writer) blockStop(it item) {
 		w.close()
 	}
 	w.wholeItem("response.output_item.done", it, completed)
-	w.state.flags &^= flagHeld | flagInput
 }

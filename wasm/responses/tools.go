@@ -123,9 +123,7 @@ func (r *request) readFound() {
 			list.names = len(names) - before
 		}
 	}
-	if r.Err == nil {
-		r.tellFound(names)
-	}
+	r.tellFound(names)
 }
 
 // noTools is the result of a search that found none.
@@ -156,7 +154,7 @@ func (r *request) readTools(s *scan.Scanner, base place) {
 	}
 	path := base.at(s.Path())
 	var f fields
-	for s.Open(); r.Err == nil && s.Next(); {
+	for s.Open(); s.Next(); {
 		index := s.Index()
 		if r.fields(s, base, &f) {
 			r.tool(&f, element(path, index))
@@ -183,9 +181,6 @@ func serverTool(kind []byte) uint8 {
 
 func (r *request) tool(f *fields, p place) {
 	kind := word(r.required(f.kind, p, "type"))
-	if r.Err != nil {
-		return
-	}
 	echo := r.echo[echoTools]
 	if echo == nil {
 		echo = []byte{'['}
@@ -226,7 +221,7 @@ func next(array []byte) []byte {
 func (r *request) name(f *fields, p place) []byte {
 	name := r.required(f.name, p, "name")
 	namespace := r.text(f.namespace, p, "namespace")
-	if r.Err == nil && (bytes.IndexByte(name, namespaceMark) >= 0 || bytes.IndexByte(namespace, namespaceMark) >= 0) {
+	if bytes.IndexByte(name, namespaceMark) >= 0 || bytes.IndexByte(namespace, namespaceMark) >= 0 {
 		r.Fail(p.at("name"), "a colon cannot be part of a name; want letters, digits, '_' or '-'")
 	}
 	return name
@@ -256,9 +251,7 @@ func (r *request) known(native []byte) bool {
 
 // tell names a tool in the result of the search that found it, known or not.
 func (r *request) tell(native []byte) {
-	if r.ofItem {
-		r.names = append(append(r.names, native...), ", "...)
-	}
+	r.names = append(append(r.names, native...), ", "...)
 }
 
 // offer offers a native tool.
@@ -276,9 +269,6 @@ func (r *request) function(echo, namespace []byte, f *fields, p place) []byte {
 	}
 	if f.strict != nil && kindOf(f.strict) != scan.Bool {
 		r.Wrong(p.at("strict"), "a boolean", kindOf(f.strict))
-	}
-	if r.Err != nil {
-		return echo
 	}
 	native := nativeName(namespace, name)
 	r.tell(native)
@@ -306,13 +296,7 @@ func (r *request) customTool(echo, namespace []byte, f *fields, p place) []byte 
 	f.namespace = namespace
 	name := r.name(f, p)
 	description := r.text(f.description, p, "description")
-	var g grammar
-	if f.format != nil {
-		g = r.grammar(f.format, place{base: p.at("format"), item: -1, part: -1})
-	}
-	if r.Err != nil {
-		return echo
-	}
+	g := r.grammar(f.format, place{base: p.at("format"), item: -1, part: -1})
 	native := nativeName(namespace, name)
 	r.tell(native)
 	if r.known(native) {
@@ -349,7 +333,7 @@ func (r *request) search(echo []byte, f *fields, p place) []byte {
 	if f.parameters != nil && f.parameters[0] != '{' {
 		r.Wrong(p.at("parameters"), "an object", kindOf(f.parameters))
 	}
-	if r.Err != nil || r.known([]byte(searchTool)) {
+	if r.known([]byte(searchTool)) {
 		return echo
 	}
 	r.flags |= keptSearch
@@ -373,11 +357,9 @@ type grammar struct{ syntax, definition []byte }
 func (r *request) grammar(raw []byte, p place) (g grammar) {
 	var s scan.Scanner
 	s.Reset(raw)
-	if !r.is(&s, p, scan.Object) {
-		return g
-	}
+	r.is(&s, p, scan.Object)
 	kind := []byte("text")
-	for s.Open(); r.Err == nil && s.Next(); {
+	for s.Open(); s.Next(); {
 		switch string(s.Key()) {
 		case "type":
 			kind = word(r.text(s.Raw(), p, "type"))
@@ -389,7 +371,7 @@ func (r *request) grammar(raw []byte, p place) (g grammar) {
 	}
 	syntax := word(g.syntax)
 	switch {
-	case r.Err != nil || string(kind) == "text":
+	case string(kind) == "text":
 		return grammar{}
 	case string(kind) != "grammar":
 		r.Fail(p.at("type"), quote(kind)+" is not one of text, grammar")
