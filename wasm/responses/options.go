@@ -254,7 +254,7 @@ func (r *request) readAllowed(f *fields) {
 	if !r.is(&s, list, scan.Array) {
 		return
 	}
-	for s.Open(); r.Err == nil && s.Next(); {
+	for s.Open(); s.Next(); {
 		at := p.in("tools", s.Index())
 		if r.fields(&s, list, &one) {
 			r.allowedTool(&c, &one, at)

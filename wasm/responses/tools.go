@@ -399,9 +399,6 @@ func (r *request) namespaceTool(echo []byte, f *fields, p place) []byte {
 	if f.tools == nil {
 		r.Fail(p.at("tools"), "field required, an array of tools")
 	}
-	if r.Err != nil {
-		return echo
-	}
 	r.flags |= keptRenumbered
 	before := echo
 	echo = append(append(next(echo), `{"type":"namespace","name":"`...), name...)
@@ -415,7 +412,7 @@ func (r *request) namespaceTool(echo []byte, f *fields, p place) []byte {
 		return echo
 	}
 	var inner fields
-	for s.Open(); r.Err == nil && s.Next(); {
+	for s.Open(); s.Next(); {
 		one := p.in("tools", s.Index())
 		if r.fields(&s, list, &inner) {
 			echo = r.namespaced(echo, space, &inner, one)
