@@ -72,16 +72,12 @@ func (r *Reader) Wrong(path, want string, got scan.Kind) {
 }
 
 // Want is Wrong for the value that the scanner stands before.
-func (r *Reader) Want(want string) {
-	if got := r.S.Kind(); got != scan.Invalid {
-		r.Wrong(r.S.Path(), want, got)
-	}
-}
+func (r *Reader) Want(want string) { r.Wrong(r.S.Path(), want, r.S.Kind()) }
 
 // OpenBody steps into the object that body is.
 func (r *Reader) OpenBody(body []byte) bool {
 	r.S.Reset(body)
-	if k := r.S.Kind(); k != scan.Object && k != scan.Invalid {
+	if k := r.S.Kind(); k != scan.Object {
 		r.Fail("", "the body is "+k.String()+"; want a JSON object")
 	}
 	return r.S.Open()

@@ -61,6 +61,7 @@ func TestErrors(t *testing.T) {
 		{`{"object":"{"}`, "object: want the text of a JSON object: it ends early"},
 		{``, "the body is empty; want a JSON object"},
 		{`[]`, "the body is an array; want a JSON object"},
+		{`x`, "the body is not valid JSON: invalid syntax at byte 0"},
 		{`{"a":` + strings.Repeat("[", 128) + strings.Repeat("]", 128) + `}`, "the body nests deeper than 128 levels"},
 		{`{"a":tru}`, "a: the body is not valid JSON: invalid syntax at byte 8"},
 		{`{"str":x,"bool":1}`, "str: the body is not valid JSON: invalid syntax at byte 7"},
@@ -99,7 +100,7 @@ func TestNeutralValues(t *testing.T) {
 			t.Errorf("behind %s the body is not over: %v", value, r.S.Err())
 		}
 	}
-	for value, want := range map[string]bool{`[]`: true, `["text"]`: true, `["text","audio"]`: false, `[1]`: false, `"text"`: false} {
+	for value, want := range map[string]bool{`[]`: true, `["text"]`: true, `["text","audio"]`: false, `["audio","text"]`: false, `[1]`: false, `"text"`: false} {
 		if got := at(value).OnlyText(); got != want {
 			t.Errorf("%s is only text: %v", value, got)
 		}
@@ -113,9 +114,9 @@ func TestNeutralValues(t *testing.T) {
 }
 
 func TestCut(t *testing.T) {
-	for _, s := range []string{"", "short", strings.Repeat("ü", 200), strings.Repeat("x", 257)} {
+	for _, s := range []string{"", "short", strings.Repeat("ü", 200), "x" + strings.Repeat("ü", 200), strings.Repeat("x", 257)} {
 		got := Cut(s, 256)
-		if len(got) > 259 || !utf8.ValidString(got) || len(s) <= 256 && got != s || len(s) > 256 && !strings.HasSuffix(got, "...") {
+		if len(got) > 259 || len(got) < min(len(s), 258) || !utf8.ValidString(got) || len(s) <= 256 && got != s || len(s) > 256 && !strings.HasSuffix(got, "...") {
 			t.Errorf("%d bytes became %q", len(s), got)
 		}
 	}

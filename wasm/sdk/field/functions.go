@@ -69,7 +69,7 @@ func (r *Reader) tool(dst []byte) []byte {
 			kind = r.Text()
 		case "function":
 			offered = true
-			dst = r.Definition(dst[:from], "parameters")
+			dst = r.definition(dst[:from])
 		}
 	}
 	switch {
@@ -81,30 +81,25 @@ func (r *Reader) tool(dst []byte) []byte {
 	return dst
 }
 
-// Definition reads a function that the model may call and appends the native
-// tool, with a comma before it. The schema of its arguments is the first of the
-// members that parameters names. What strict asks for, arguments that fit the
+// definition reads a function that the model may call and appends the native
+// tool, with a comma before it. What strict asks for, arguments that fit the
 // schema, is what every call is held to as far as it can be.
-func (r *Reader) Definition(dst []byte, parameters ...string) []byte {
+func (r *Reader) definition(dst []byte) []byte {
 	if !r.Open(scan.Object) {
 		return dst
 	}
 	var called, description []byte
 	schema := []byte(NoParameters)
 	for r.S.NextMember() {
-		switch text := string(r.S.Key()); text {
+		switch string(r.S.Key()) {
 		case "name":
 			called = r.Str()
 		case "description":
 			description = r.Str()
 		case "strict":
 			r.Bool()
-		default:
-			for _, is := range parameters {
-				if text == is {
-					schema = r.Schema()
-				}
-			}
+		case "parameters":
+			schema = r.Schema()
 		}
 	}
 	if len(called) == 0 {
@@ -138,7 +133,7 @@ func (r *Reader) Stops(dst []byte) (stops []byte, alone bool) {
 
 func (r *Reader) stop(dst []byte) []byte {
 	raw := r.Str()
-	if raw != nil && len(raw) == 0 {
+	if len(raw) == 0 {
 		r.Fail(r.S.Path(), "a stop sequence must not be empty")
 	}
 	return append(append(append(dst, ',', '"'), raw...), '"')
