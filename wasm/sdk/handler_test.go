@@ -250,6 +250,37 @@ func TestFilterHandler(t *testing.T) {
 	}
 }
 
+type opening struct{ refusal *abi.Error }
+
+func (o opening) Rewrite(in abi.RewriteInput) ([]byte, *abi.Error) {
+	return append([]byte("<"), in.Body...), o.refusal
+}
+
+func TestRewriteHandler(t *testing.T) {
+	in := abi.RewriteInput{Body: []byte("b")}.Append(nil)
+	if out := output(t, RewriteHandler(opening{})(abi.OpRewrite, in, nil)); out.Status != abi.StatusOK || string(out.Payload) != "<b" {
+		t.Errorf("%+v", out)
+	}
+	refused := opening{&abi.Error{Kind: abi.InvalidRequest, Msg: "no"}}
+	out := output(t, RewriteHandler(refused)(abi.OpRewrite, in, nil))
+	if r, err := abi.ParseRefusal(out.Payload); out.Status != abi.StatusError || out.Kind != abi.InvalidRequest || err != nil || r.Msg != "no" {
+		t.Errorf("%+v, %v", out, err)
+	}
+}
+
+// TestDeclined: a handler declines another op than its own, and what is no input of it.
+func TestDeclined(t *testing.T) {
+	rewrite, filter := abi.RewriteInput{}.Append(nil), abi.FilterInput{}.Append(nil)
+	for i, frame := range [][]byte{
+		RewriteHandler(opening{})(abi.OpFilter, rewrite, nil), RewriteHandler(opening{})(abi.OpRewrite, []byte{1}, nil),
+		FilterHandler(hiding{})(abi.OpRewrite, filter, nil), FilterHandler(hiding{})(abi.OpFilter, []byte{1}, nil),
+	} {
+		if out := output(t, frame); out.Status != abi.StatusDecline {
+			t.Errorf("%d: %+v", i, out)
+		}
+	}
+}
+
 // TestRefusalsAreClipped: a module may put into a refusal what a client sent.
 func TestRefusalsAreClipped(t *testing.T) {
 	for _, text := range []string{"", "short", strings.Repeat("x", 2048), strings.Repeat("x", 2049), strings.Repeat("\xff", 5000),

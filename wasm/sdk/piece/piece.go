@@ -51,7 +51,7 @@ func readState(b []byte) state {
 	own := stateHeader + int(b[1])
 	before := own + int(binary.LittleEndian.Uint16(b[2:]))
 	after := before + int(binary.LittleEndian.Uint16(b[4:]))
-	if after != len(b) || after-own > aroundBytesMax {
+	if after != len(b) {
 		return state{block: noBlock}
 	}
 	return state{b[0], b[stateHeader:own:own], b[own:before:before], b[before:after:after]}
@@ -77,10 +77,7 @@ func Events(w Writer, dst, next []byte, in abi.EventsInput) (bytes, after []byte
 		}
 		if f.Kind != abi.EventDelta || f.Block > abi.BlockText {
 			dst, s.own = w.Other(dst, s.own, in, f)
-			switch {
-			case f.Kind == abi.EventStart:
-				s.block = noBlock
-			case f.Kind == abi.EventBlockStart && f.Block <= abi.BlockText:
+			if f.Kind == abi.EventBlockStart && f.Block <= abi.BlockText {
 				s.prepare(w, in.Facts, f.Block)
 			}
 			continue

@@ -1,6 +1,7 @@
 package piece
 
 import (
+	"bytes"
 	"testing"
 
 	"corenode/wasm/abi"
@@ -52,6 +53,49 @@ func TestShortWay(t *testing.T) {
 		w, err := abi.ParseWritten(frame.Payload)
 		if err != nil || string(w.Bytes) != "<b><c>" || string(w.State) != string(state) {
 			t.Errorf("%s: %q and %q, %v", c.name, w.Bytes, w.State, err)
+		}
+	}
+}
+
+// wide writes pieces behind more than a state may carry.
+type wide struct{ plain }
+
+func (wide) Around([]byte, abi.Facts, abi.BlockKind) (before, after []byte) {
+	return bytes.Repeat([]byte("<"), aroundBytesMax), []byte(">")
+}
+
+// TestWideState: what stands around a piece and is too long for a state is made again for each group.
+func TestWideState(t *testing.T) {
+	var state []byte
+	for range 2 {
+		in := abi.EventsInput{State: state, Events: abi.AppendFrame(nil, &abi.Event{Kind: abi.EventDelta, Block: abi.BlockText, Text: "a"})}
+		out, next := Events(wide{}, nil, nil, in)
+		if len(out) != aroundBytesMax+2 || len(next) != stateHeader {
+			t.Errorf("%d bytes and a state of %d", len(out), len(next))
+		}
+		state = next
+	}
+}
+
+// TestCalls: what a call is given is an object whatever the model wrote, on one line; only one that is there to its end is whole.
+func TestCalls(t *testing.T) {
+	for _, row := range []struct {
+		arguments, object string
+		whole             bool
+	}{
+		{"", "{}", true}, {` {"a":1} `, ` {"a":1} `, true}, {"{\"a\":\n1}", `{"a": 1}`, true},
+		{`{"a":`, "{}", false}, {`[1]`, "{}", false}, {` `, "{}", false}, {`{} {}`, "{}", false},
+	} {
+		var events abi.Frames
+		for i, text := range []string{`{"other":0}`, row.arguments} {
+			events = abi.AppendFrame(events, &abi.Event{Kind: abi.EventBlockStart, Block: abi.BlockToolUse, Index: int32(i), ID: "id", Name: "f"})
+			if text != "" {
+				events = abi.AppendFrame(events, &abi.Event{Kind: abi.EventDelta, Block: abi.BlockToolUse, Index: int32(i), Text: text})
+			}
+		}
+		call := FindCall(events, 1)
+		if got := string(call.AppendArguments(nil)); got != row.object || call.Whole() != row.whole || string(call.ID) != "id" {
+			t.Errorf("%q: %s, whole %t, of %s", row.arguments, got, call.Whole(), call.ID)
 		}
 	}
 }
