@@ -55,8 +55,12 @@ func FuzzInput(f *testing.F) {
 			in.Kept, in.Events = []byte("\x01Once"), abi.AppendFrame(nil, &abi.Event{Kind: abi.EventStart})
 		}
 		in.Events = abi.AppendFrame(in.Events, &abi.Event{Kind: abi.EventDelta, Block: abi.BlockText, Text: text})
-		f.Add(uint32(abi.OpEvents), in.Append(nil))
+		for cut := in.Append(nil); len(cut) > 0; cut = cut[:len(cut)-1] {
+			f.Add(uint32(abi.OpEvents), cut)
+		}
 		_, state = completions.New().Events(nil, nil, in)
+		in.Kept = []byte("\x01")
+		f.Add(uint32(abi.OpEvents), in.Append(nil))
 	}
 	f.Add(uint32(abi.OpError), abi.ErrorInput{Kept: []byte{0}, Param: "messages.0.content", Msg: "m"}.Append(nil))
 	f.Add(uint32(abi.OpRequest), abi.RequestInput{Body: []byte(`{"model":"m","prompt":"x"}`)}.Append(nil))
