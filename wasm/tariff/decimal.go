@@ -22,7 +22,7 @@ const (
 // them (more than three decimals), and one below zero.
 func ParsePrice(text string) (abi.Nano, error) {
 	n, err := parseDecimal(text, pricePlaces)
-	if err == nil && n < 0 {
+	if n < 0 {
 		err = ErrPrice
 	}
 	return abi.Nano(n), err

@@ -139,6 +139,7 @@ func TestNonsenseIsRefused(t *testing.T) {
 		{p, abi.Usage{Reasoning: -1}, ErrUsage},
 		{p, abi.Usage{Output: 1, Reasoning: 2}, ErrUsage},
 		{p, abi.Usage{InputUncached: math.MaxInt64, CacheRead: 1}, ErrUsage},
+		{p, abi.Usage{InputUncached: math.MaxInt64, CacheWrite: 1}, ErrUsage},
 		{p, abi.Usage{InputUncached: math.MaxInt64, CacheRead: math.MaxInt64, CacheWrite: math.MaxInt64}, ErrUsage},
 		{rates(-1, 1, 1), abi.Usage{}, ErrPrice},
 		{rates(1, -1, 1), abi.Usage{}, ErrPrice},
@@ -156,6 +157,12 @@ func TestNonsenseIsRefused(t *testing.T) {
 	}
 	if upper, _, err := Quote(rates(1, 1, math.MaxInt64/2), 1, 3); !errors.Is(err, ErrOverflow) {
 		t.Errorf("Quote of an output that nothing can pay: %d, %v", upper, err)
+	}
+	if _, minimum, err := Quote(rates(0, 0, math.MaxInt64), LongContext+1, 0); !errors.Is(err, ErrOverflow) {
+		t.Errorf("Quote of one token of output that nothing can pay: %d, %v", minimum, err)
+	}
+	if c, err := Rate(rates(0, 0, 1), abi.Usage{Output: math.MaxInt64}); err != nil || c.Total != math.MaxInt64 {
+		t.Errorf("the largest amount: %d, %v", c.Total, err)
 	}
 }
 
