@@ -3,12 +3,14 @@ package scan
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"io"
 	"math/rand/v2"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
+	"unicode/utf16"
 	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -88,6 +90,49 @@ func TestValid(t *testing.T) {
 }
 
 // TestWalk reads one of everything and leaves some of it unread.
+// TestCharacters: bytes outside ASCII are good where they are UTF-8, and escapes where they are whole characters.
+func TestCharacters(t *testing.T) {
+	good := func(text string) bool { return Valid([]byte(`"`+text+`"`)) == nil }
+	for first := 0x80; first < 0x100; first++ {
+		for _, second := range "\x7F\u0080\u008F\u0090\u009F\u00A0\u00BF\u00C0" {
+			for _, third := range "\x7F\u0080\u00BF\u00C0" {
+				for _, fourth := range "\x7F\u0080\u00BF\u00C0" {
+					bytes := []byte{byte(first), byte(second), byte(third), byte(fourth)}
+					for n := 1; n <= len(bytes); n++ {
+						if text := string(bytes[:n]); good(text) != utf8.ValidString(text) {
+							t.Errorf("%x is good: %t", text, good(text))
+						}
+					}
+				}
+			}
+		}
+	}
+	units := []rune{0, 'a', 0xD7FF, 0xD800, 0xDBFF, 0xDC00, 0xDFFF, 0xE000, 0xFFFF}
+	for _, a := range units {
+		for _, b := range units {
+			whole := !utf16.IsSurrogate(a) && !utf16.IsSurrogate(b) || utf16.DecodeRune(a, b) != utf8.RuneError
+			if text := fmt.Sprintf(`\u%04x\u%04X`, a, b); good(text) != whole {
+				t.Errorf("%s is good: %t", text, good(text))
+			}
+		}
+	}
+	for c := range byte(0x80) {
+		if digit := strings.IndexByte("0123456789abcdefABCDEF", c) >= 0; c >= ' ' && good(`\u00`+string(c)+`0`) != digit {
+			t.Errorf("%q is a digit: %t", c, !digit)
+		}
+	}
+}
+
+// TestCut: a text that ends before its value does says so, wherever that is.
+func TestCut(t *testing.T) {
+	const text = `{"a\n\ud83d\ude00":[1.5e+3,-2,true,false,null,"long enough for eight"],"b":{"c":[[],{}]}}`
+	for n := range len(text) {
+		if err := Valid([]byte(text[:n])); err == nil || err.What != Truncated {
+			t.Errorf("%s: %v", text[:n], err)
+		}
+	}
+}
+
 func TestWalk(t *testing.T) {
 	var s Scanner
 	s.Reset([]byte(` {"model":"m\u0041", "skipped":[1,{"x":2}], "messages":[{"role":"user"},{"content":"a\"b"}], "n":5.0, "on":true, "none":null, "raw": {"k" : 1} } `))
