@@ -161,7 +161,7 @@ func (s *schema) json() []byte {
 
 // typeEnum gives the values of an enum the type of the schema, where they are texts of one.
 func (s *schema) typeEnum() {
-	if len(s.enum) == 0 {
+	if s.kind != "integer" && s.kind != "number" && s.kind != "boolean" || len(s.enum) == 0 {
 		return
 	}
 	var list scan.Scanner
