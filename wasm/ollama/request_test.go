@@ -32,13 +32,14 @@ func TestFields(t *testing.T) {
 		`"format":"json","format":""`:                begin + `,"stream":true}`,
 		`"logprobs":false,"top_logprobs":0`:          begin + `,"stream":true}`,
 		`"messages":[{"role":"user","content":"y"}]`: `{"model":"m","messages":[{"role":"user","content":"y"}],"stream":true}`,
-		`"messages":[{"role":"assistant","content":"a"},{"role":"assistant","thinking":"t"},{"role":"assistant","content":"c","tool_calls":[]` +
-			`,"tool_calls":[{"id":"a","function":{"name":"f"}},{"id":"b","function":{"name":"g"}},{"function":{"name":"g"}}]},` +
-			`{"role":"tool","tool_call_id":"b","content":"B"},{"role":"tool","name":"f","content":"A"}]`: `{"model":"m","messages":[` +
+		`"messages":[{"role":"assistant","content":"a"},{"role":"assistant","thinking":"t"},{"role":"assistant","thinking":"u","content":"c",` +
+			`"tool_calls":[{"function":{"name":"h"}}],"tool_calls":[{"id":"a","function":{"name":"f"}},{"id":"b","function":{"name":"g"}},{"function":{"name":"g"}}]},` +
+			`{"role":"tool","tool_call_id":"b","content":"B"},{"role":"tool","name":"g","content":"C"},{"role":"tool","content":"A"}]`: `{"model":"m","messages":[` +
 			`{"role":"assistant","content":"a"},{"role":"assistant","content":[{"type":"thinking","thinking":"t"}]},` +
-			`{"role":"assistant","content":[{"type":"text","text":"c"},{"type":"tool_use","id":"a","name":"f","input":{}},` +
+			`{"role":"assistant","content":[{"type":"thinking","thinking":"u"},{"type":"text","text":"c"},{"type":"tool_use","id":"a","name":"f","input":{}},` +
 			`{"type":"tool_use","id":"b","name":"g","input":{}},{"type":"tool_use","id":"call_2_2","name":"g","input":{}}]},` +
 			`{"role":"user","content":[{"type":"tool_result","tool_use_id":"b","content":"B"}]},` +
+			`{"role":"user","content":[{"type":"tool_result","tool_use_id":"call_2_2","content":"C"}]},` +
 			`{"role":"user","content":[{"type":"tool_result","tool_use_id":"a","content":"A"}]}],"stream":true}`,
 	} {
 		out, err := of(chat, fields)
@@ -74,6 +75,7 @@ func TestRefused(t *testing.T) {
 		{chat, `"options":{"vocab_only":true}`, "options.vocab_only"},
 		{chat, `"options":{"logits_all":"true"}`, "options.logits_all"},
 		{chat, `"options":{"repeat_last_n":64,"presence_penalty":0.5}`, "options.repeat_last_n"},
+		{chat, `"options":{"repeat_last_n":64,"presence_penalty":1}`, "options.repeat_last_n"},
 		{chat, `"options":{"repeat_last_n":64,"frequency_penalty":0.5}`, "options.repeat_last_n"},
 		{chat, `"messages":[{"content":"x"}]`, "messages.0.role"},
 		{chat, `"messages":[{"role":"user","tool_calls":[{"function":{"name":"f"}}]}]`, "messages.0.tool_calls"},

@@ -216,6 +216,10 @@ func TestAdmissionHandler(t *testing.T) {
 	if d, err := abi.ParseDecision(output(t, h(abi.OpDecide, in, nil)).Payload); err != nil || d.Verdict != abi.Deny || d.Msg != "a" {
 		t.Errorf("decision: %+v, %v", d, err)
 	}
+	long := abi.AdmissionInput{Account: strings.Repeat("x", 5000)}.Append(nil)
+	if d, err := abi.ParseDecision(output(t, h(abi.OpDecide, long, nil)).Payload); err != nil || len(d.Msg) > abi.RefusalBytesMax {
+		t.Errorf("a long message: %d bytes, %v", len(d.Msg), err)
+	}
 	for _, frame := range [][]byte{h(abi.OpDecide, nil, nil), h(abi.OpQuote, in, nil)} {
 		if out := output(t, frame); out.Status != abi.StatusDecline {
 			t.Errorf("%+v", out)

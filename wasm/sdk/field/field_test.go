@@ -58,6 +58,7 @@ func TestErrors(t *testing.T) {
 		{`{"list":["a",2],"str":3}`, "list.1: want a string, not a number"},
 		{`{"object":"[]"}`, "object: want the text of a JSON object, not of an array"},
 		{`{"object":"{\"a\":1,\"a\":2}"}`, `object: the member "a" is there twice`},
+		{`{"object":"x"}`, "object: want the text of a JSON object: invalid syntax at byte 0"},
 		{`{"object":"{"}`, "object: want the text of a JSON object: it ends early"},
 		{``, "the body is empty; want a JSON object"},
 		{`[]`, "the body is an array; want a JSON object"},

@@ -99,8 +99,9 @@ func TestCharacters(t *testing.T) {
 				for _, fourth := range "\x7F\u0080\u00BF\u00C0" {
 					bytes := []byte{byte(first), byte(second), byte(third), byte(fourth)}
 					for n := 1; n <= len(bytes); n++ {
-						if text := string(bytes[:n]); good(text) != utf8.ValidString(text) {
-							t.Errorf("%x is good: %t", text, good(text))
+						text := string(bytes[:n])
+						if err := Valid([]byte(`"` + text + `"`)); (err == nil) != utf8.ValidString(text) || err != nil && err.What != UTF8 {
+							t.Errorf("%x: %v", text, err)
 						}
 					}
 				}
@@ -300,6 +301,7 @@ func TestDuplicate(t *testing.T) {
 	}{
 		{`{"a":1,"b":{"a":1},"c":[{"a":1},{"a":1}]}`, "", false},
 		{`{"a":1,"a":2}`, "a", true},
+		{`{"a":1,"b":2,"c":3,"b":4}`, "b", true},
 		{`{"a":1,"\u0061":2}`, "a", true},
 		{`{"a":[1,{"b":{"x":1,"y":2,"x":3}}]}`, "a.1.b.x", true},
 		{`{"":1,"":2}`, "", true},
