@@ -282,7 +282,7 @@ func (r *request) readFunction(value string) (f function) {
 			f.value = r.S.Raw()
 		case name == "willContinue":
 			r.unless(!r.Bool())
-		case name == "parts" && r.S.Kind() == scan.Array:
+		case name == "parts":
 			r.unless(r.Empty())
 		default:
 			r.unknown()

@@ -95,7 +95,7 @@ func (r *request) fields(count bool) {
 				r.fields(false)
 			}
 		case "model":
-			if m := string(r.Text()); m != r.model && m != "models/"+r.model && r.OK() {
+			if m := string(r.Text()); m != r.model && m != "models/"+r.model {
 				r.Fail(r.S.Path(), field.Quoted([]byte(m))+" is not the model of the path")
 			}
 		case "contents":

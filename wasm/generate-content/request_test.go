@@ -36,7 +36,8 @@ func TestFields(t *testing.T) {
 	const json = `"generationConfig":{"responseMimeType":"application/json",`
 	rows := [][2]string{
 		{`"a":null`, `{"messages":[{"role":"user","content":[{"type":"text","text":"x"}]}],"model":"m"}`},
-		{`"safetySettings":[{"a":1}],"generationConfig":{"topK":0,"enableEnhancedCivicAnswers":false,"mediaResolution":"LOW"}`, `"top_k":0`},
+		{`"tools":[{"functionDeclarations":[{"name":"f"}]}],"tools":[{"functionDeclarations":[{"name":"g"}]}]`, `"tools":[{"name":"g",`},
+		{`"model":"m","safetySettings":[{"a":1}],"generationConfig":{"topK":0,"enableEnhancedCivicAnswers":false,"mediaResolution":"LOW"}`, `"top_k":0`},
 		{`"generationConfig":{"topP":0.5},"generationConfig":{"topK":5}`, `"model":"m","top_k":5}`},
 		{json + `"responseSchema":{"type":"OBJECT"},"responseSchema":{"type":"ARRAY"}}`, `"schema":{"type":"array"}`},
 		{json + `"responseJsonSchema":{"properties":{"b":{},"a":{}},"$defs":{"d":{},"c":{}},"propertyOrdering":["a","b","c"]}}`,
@@ -117,6 +118,7 @@ func TestRefused(t *testing.T) {
 		{`"safetySettings":5`, "safetySettings"},
 		{`"generationConfig":{"responseSchema":{"enum":"a"}}`, "generationConfig.responseSchema.enum"},
 		{`"generationConfig":{"responseSchema":{"minItems":"x"}}`, "generationConfig.responseSchema.minItems"},
+		{`"generationConfig":{"responseSchema":{"minItems":"1.5"}}`, "generationConfig.responseSchema.minItems"},
 		{`"generationConfig":{"responseSchema":{"minItems":"-1"}}`, "generationConfig.responseSchema.minItems"},
 		{`"generationConfig":{"responseSchema":{"minItems":"1 2"}}`, "generationConfig.responseSchema.minItems"},
 	} {
@@ -139,6 +141,7 @@ func TestErrorPaths(t *testing.T) {
 		{`"a":null`, "temperature", "generationConfig.temperature"},
 		{`"a":null`, "top_k", "generationConfig.topK"},
 		{`"a":null`, "seed", "generationConfig.seed"},
+		{`"a":null`, "stop_sequences", "generationConfig.stopSequences"},
 		{`"a":null`, "presence_penalty", "generationConfig.presencePenalty"},
 		{`"a":null`, "frequency_penalty", "generationConfig.frequencyPenalty"},
 		{`"a":null`, "output_config.effort", "generationConfig.thinkingConfig"},
