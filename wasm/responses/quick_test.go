@@ -50,7 +50,8 @@ func FuzzQuick(f *testing.F) {
 // TestEarly: a group is marked as early until there is an item: then the answer has begun for a client.
 func TestEarly(t *testing.T) {
 	var state []byte
-	for i, e := range []abi.Event{{Kind: abi.EventStart}, {Kind: abi.EventBlockStart, Block: abi.BlockText}, {Kind: abi.EventDelta, Block: abi.BlockText, Text: "x"}} {
+	text := abi.BlockText
+	for i, e := range []abi.Event{{Kind: abi.EventStart}, {Kind: abi.EventBlockStart, Block: text}, {Kind: abi.EventDelta, Block: text, Text: "x"}} {
 		in := abi.EventsInput{State: state, Events: framesOf([]abi.Event{e})}
 		frame, err := abi.ParseOutput(Handler()(abi.OpEvents, in.Append(nil), []byte("before"))[len("before"):])
 		if err != nil || frame.Early() != (i == 0) {

@@ -182,7 +182,8 @@ func TestErrorPaths(t *testing.T) {
 		if row[0] != "" {
 			out, _ = of(row[0])
 		}
-		got := failure(abi.ErrorInput{Kept: out.Kept, Kind: abi.InvalidRequest, Detail: abi.Detail{Reason: abi.ReasonField}, Param: row[1], Msg: "x"})
+		got := failure(abi.ErrorInput{Kept: out.Kept, Kind: abi.InvalidRequest,
+			Detail: abi.Detail{Reason: abi.ReasonField}, Param: row[1], Msg: "x"})
 		if got.param != row[2] || !strings.HasPrefix(got.message, row[2]+": ") {
 			t.Errorf("%s with %s: %s, %s, want %s", row[1], row[0], got.param, got.message, row[2])
 		}

@@ -117,7 +117,8 @@ func TestNeutralValues(t *testing.T) {
 func TestCut(t *testing.T) {
 	for _, s := range []string{"", "short", strings.Repeat("ü", 200), "x" + strings.Repeat("ü", 200), strings.Repeat("x", 257)} {
 		got := Cut(s, 256)
-		if len(got) > 259 || len(got) < min(len(s), 258) || !utf8.ValidString(got) || len(s) <= 256 && got != s || len(s) > 256 && !strings.HasSuffix(got, "...") {
+		if len(got) > 259 || len(got) < min(len(s), 258) ||
+			!utf8.ValidString(got) || len(s) <= 256 && got != s || len(s) > 256 && !strings.HasSuffix(got, "...") {
 			t.Errorf("%d bytes became %q", len(s), got)
 		}
 	}
