@@ -51,7 +51,8 @@ func FuzzQuick(f *testing.F) {
 func TestEarly(t *testing.T) {
 	var state []byte
 	text := abi.BlockText
-	for i, e := range []abi.Event{{Kind: abi.EventStart}, {Kind: abi.EventBlockStart, Block: text}, {Kind: abi.EventDelta, Block: text, Text: "x"}} {
+	events := []abi.Event{{Kind: abi.EventStart}, {Kind: abi.EventBlockStart, Block: text}, {Kind: abi.EventDelta, Block: text, Text: "x"}}
+	for i, e := range events {
 		in := abi.EventsInput{State: state, Events: framesOf([]abi.Event{e})}
 		frame, err := abi.ParseOutput(Handler()(abi.OpEvents, in.Append(nil), []byte("before"))[len("before"):])
 		if err != nil || frame.Early() != (i == 0) {

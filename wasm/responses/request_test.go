@@ -93,10 +93,11 @@ func TestFields(t *testing.T) {
 		rows = append(rows, [2]string{`"input":[{"role":"user","content":"x"},{"type":"configuration_update",` + effort + `}]`,
 			`"model":"m","output_config":{"effort":"low"}}`})
 	}
-	for _, kind := range serverTools {
+	for _, kind := range []string{"web_search", "file_search", "code_interpreter", "image_generation", "mcp", "computer", "tool_search",
+		"programmatic_tool_calling"} {
 		rows = append(rows, [2]string{`"input":"x","tools":[{"type":"` + kind + `"}]`, `{"messages":[` + text + `],"model":"m"}`})
 	}
-	for _, kind := range silent {
+	for _, kind := range []string{"web_search_call", "file_search_call", "code_interpreter_call", "image_generation_call", "mcp_list_tools"} {
 		rows = append(rows, [2]string{`"input":[{"role":"user","content":"x"},{"type":"` + kind + `"}]`, `{"messages":[` + text + `],"model":"m"}`})
 	}
 	for _, row := range rows {
