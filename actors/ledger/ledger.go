@@ -24,6 +24,7 @@ import (
 
 	"corenode/actors/account"
 	"corenode/actors/clock"
+	"corenode/actors/limit"
 	"corenode/actors/outage"
 	"corenode/actors/system"
 	"corenode/wasm/abi"
@@ -217,17 +218,18 @@ type Log struct {
 	waiting                 atomic.Int64
 	behind                  atomic.Int64 // rows in the spill journal
 	commits, rows, failures atomic.Uint64
-	busy                    atomic.Int64              // nanoseconds in commits that ended
+	busy                    atomic.Int64              // nanoseconds in commits
 	begun                   atomic.Pointer[time.Time] // when the one that runs began; nil without one
 }
 
 // Stats are the counters of a Log.
 type Stats struct {
-	Commits, Rows, Failures uint64
-	Waiting                 int64
-	Spilled                 int64         // rows in the spill journal
-	Busy                    time.Duration // in commits, those to the journal among them
-	Under                   time.Duration // how long the commit that runs now has taken
+	Commits, Failures uint64 // Commits are those that wrote something, to the store or to the journal
+	Rows              uint64 // written in them, with the holds of proposals
+	Waiting           int64
+	Spilled           int64         // rows in the spill journal
+	Busy              time.Duration // in Commits
+	Under             time.Duration // how long the commit that runs now has taken
 }
 
 // NewLog makes an empty queue before a store.
@@ -365,7 +367,6 @@ func (l *Log) runCommit(self *system.Ref, batch []item, seq uint64) {
 	l.begun.Store(&began)
 	m := l.commit(batch, seq)
 	l.begun.Store(nil)
-	l.busy.Add(int64(time.Since(began)))
 	if err := self.Tell(m); err != nil {
 		m.Refuse(err)
 	}
@@ -489,16 +490,29 @@ func (l *Log) commit(batch []item, seq uint64) (m committed) {
 	if m.decisions.err != nil && len(b.Asks) > 0 && len(b.Rows) == 0 { // else it is said with the rows
 		l.failed(fmt.Errorf("%d requests are refused: %w", len(b.Asks), m.decisions.err))
 	}
-	if len(b.Rows) > 0 {
-		l.commits.Add(1)
-		l.rows.Add(uint64(len(b.Rows)))
-	}
+	l.wrote(b, &m.decisions)
 	for _, it := range batch { // of rows or of reads
 		if it.read != nil {
 			it.read.Done(l.read(it.read.AccountID, seq))
 		}
 	}
 	return m
+}
+
+// wrote counts a batch of which nothing failed. The hold of a proposal that was admitted is a row as well.
+func (l *Log) wrote(b limit.Batch, d *decisions) {
+	rows := len(b.Rows)
+	if isEmpty(b) || d.err != nil && rows == 0 {
+		return // nothing was
+	}
+	for i := range d.verdicts {
+		if p := &b.Asks[i]; d.err == nil && d.verdicts[i].Refusal == nil && !p.Free && p.RequestID != "" {
+			rows++
+		}
+	}
+	l.commits.Add(1)
+	l.rows.Add(uint64(rows))
+	l.busy.Add(int64(time.Since(*l.begun.Load())))
 }
 
 // read asks for holds only if the account has any.

@@ -98,6 +98,37 @@ func TestProposalsRideWithRows(t *testing.T) {
 	})
 }
 
+// TestCountsOfProposals: a transaction of proposals alone is one that was written, with a row for each hold; one that decides
+// nothing is none, nor is a read.
+func TestCountsOfProposals(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, l, ref := startCluster(t, Config{Spill: &ledgertest.Spill{RoomFor: 10}})
+		m.delay, m.reading = 10*time.Millisecond, func() { time.Sleep(400 * time.Millisecond) }
+		for range 25 {
+			all := []chan Verdict{propose(ref, "1", false), propose(ref, "no", false), propose(ref, "2", false), propose(ref, "free", true)}
+			for _, done := range all {
+				<-done
+			}
+			balance(ref)
+		}
+		_ = ref.Send(GiveBack{Return: limit.Return{AccountID: "a", Number: 7}})
+		time.Sleep(time.Second)
+		want := Stats{Commits: uint64(len(m.batches)), Rows: 50, Busy: time.Duration(len(m.batches)) * m.delay}
+		if got := l.Stats(); got != want || want.Commits < 26 {
+			t.Errorf("%+v, want %+v", got, want)
+		}
+		m.lost = true
+		if v := <-propose(ref, "free2", true); v.Err == nil {
+			t.Errorf("a lost verdict: %+v", v)
+		}
+		if got := l.Stats(); got.Commits != want.Commits || got.Busy != want.Busy || got.Rows != want.Rows {
+			t.Errorf("after a transaction that decided nothing: %+v, want %+v", got, want)
+		}
+		m.lost = false
+		time.Sleep(time.Minute)
+	})
+}
+
 // TestProposalsInAnOutage: they are refused, at once from the second on, while rows are durable in the
 // journal. What the store may have decided is closed, and what was given back reaches it once it is back.
 func TestProposalsInAnOutage(t *testing.T) {

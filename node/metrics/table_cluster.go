@@ -28,7 +28,7 @@ var cluster = []Metric{
 		Help: "Requests that a grant covered: they did not wait for the database"},
 	{Name: "corenode_cluster_asked_total", Type: Counter, Panel: "Admission",
 		Help:  "Requests that the database was asked about, in the transactions of the ledger",
-		Watch: "asked / ledger commits is the size of a group"},
+		Watch: "asked / (asked + covered) is the part that waits for the database"},
 	{Name: "corenode_cluster_refused_total", Type: Counter, Panel: "Admission", Help: "Of those, refused for money or limits"},
 	{Name: "corenode_cluster_undecided_total", Type: Counter, Panel: "Admission",
 		Help:  "Of those, answered 503 because the database did not decide",
