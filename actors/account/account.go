@@ -242,7 +242,7 @@ type Settled struct {
 	Attempts int
 	// Where its time went. A phase that was not reached is zero.
 	Admission time.Duration // Generate called -> the stepper has the job
-	Hold      time.Duration // from then until its row was durable, beside what follows; 0 where nobody waited for it
+	Hold      time.Duration // from then until its row, or what took its place, was durable, beside what follows; 0 without one
 	Queue     time.Duration // until its first step
 	Prefill   time.Duration // until its first output token
 	Decode    time.Duration // until its end

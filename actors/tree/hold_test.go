@@ -98,6 +98,38 @@ func TestSettlementOfAClusterThatWaits(t *testing.T) {
 	}
 }
 
+// TestSlowHoldIsTold: what a hold took is told also of an answer that was complete before it was durable, in a transaction of its
+// own or by the settlement that took its place.
+func TestSlowHoldIsTold(t *testing.T) {
+	for _, queued := range []bool{false, true} {
+		inBubble(t, Config{}, func(t *testing.T, w *world) {
+			a := w.set(plain, 100_000)
+			if _, err := w.play(w.call(a, "one", 10, 1, true)); err != nil { // wakes the limiter
+				t.Fatal(err)
+			}
+			synctest.Wait()
+			w.store.delay = 10 * time.Second
+			if queued {
+				if _, _, err := w.tree.Generate(w.call(a, "one", 10, 1, true)); err != nil {
+					t.Fatal(err)
+				}
+				synctest.Wait()
+			}
+			began := time.Now()
+			s, _, err := w.tree.Generate(w.call(a, "one", 10, 5, false))
+			if err != nil {
+				t.Fatal(err)
+			}
+			w.read(s)
+			answered := time.Since(began)
+			got, err := w.settle(s)
+			if err != nil || got.Hold < w.store.delay || answered >= w.store.delay {
+				t.Errorf("behind another %t: the answer took %v; %+v, %v", queued, answered, got, err)
+			}
+		})
+	}
+}
+
 // TestFullLimiterRefuses: who finds no room in a limiter's mailbox is refused at once, and nothing is kept of it.
 func TestFullLimiterRefuses(t *testing.T) {
 	var blocked atomic.Bool

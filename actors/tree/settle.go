@@ -68,9 +68,6 @@ func (r *request) settle() {
 		return
 	}
 	fate := r.hold.fate()
-	if fate == holdDurable {
-		r.settled.Hold = r.hold.took()
-	}
 	if fate == holdRefused || fate == holdFailed { // free: not one byte of output has left
 		r.settled.Usage = abi.Usage{}
 		if reason == account.Finished { // nor may it, although all of it is there
@@ -122,6 +119,9 @@ func (r *request) settlementCommitted(c ledger.Commit) {
 	}
 	if c.Err != nil {
 		r.settleErr = c.Err
+	}
+	if r.hold.fate() == holdDurable { // of an answer without streaming it was not when the job ended
+		r.settled.Hold = r.hold.took()
 	}
 	r.t.requests.remove(r)
 	close(r.settledCh)
