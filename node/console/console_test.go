@@ -135,6 +135,7 @@ func TestReadings(t *testing.T) {
 	const gateway = `corenode_upstream_in_flight{model="far"} %[1]d
 corenode_upstream_waiting{model="far"} 2
 corenode_requests_total{route="readyz",status="200",kind="ok"} %[1]d
+corenode_requests_total{route="options",status="204",kind="ok"} %[1]d
 corenode_requests_total{route="messages",status="200",kind="ok"} 7
 `
 	const both = gateway + `corenode_sequences_running{model="near"} 3

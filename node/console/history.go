@@ -43,7 +43,7 @@ var labels = map[string]string{
 }
 
 // probes are the routes that ask for no work: they are no requests of the charts.
-var probes = []string{"healthz", "readyz", "metrics"}
+var probes = []string{"healthz", "readyz", "metrics", "options"}
 
 // histograms are the families of which quantiles are shown.
 var histograms = []string{"corenode_ttft_seconds", "corenode_itl_seconds", "corenode_queue_seconds", "corenode_request_seconds"}

@@ -7,7 +7,8 @@ var requests = []Metric{
 		Watch: "nodes of one service that differ"},
 	{Name: "corenode_requests_total", Type: Counter, Labels: []string{"route", "status", "kind"}, Panel: "Requests",
 		Help: "Requests that ended. `kind` is ok or the error's kind, `status` the one that goes with it (also for a stream that failed " +
-			"after its 200). `route` of a module's path is its protocol and _generate, _count or _models; " +
+			"after its 200). `route` of OPTIONS, whatever path it asks about, is options, and of a module's path its protocol and " +
+			"_generate, _count or _models; " +
 			"its series are there, at 0, from the first scrape after the module came into service. What another node forwards is " +
 			"counted here only as `internal`, when this node is why",
 		Watch: "share of `kind=\"internal\"`: alert above 0"},
@@ -43,7 +44,7 @@ var latency = []Metric{
 		Watch: "p99; rises with `gap_max` and `gap_stretch_max`. Of several tokens of one step the first carries the gap, " +
 			"the others 0"},
 	{Name: "corenode_request_seconds", Type: Histogram, Unit: "seconds", Panel: "Request time",
-		Help: "Whole request, refused ones and probes too"},
+		Help: "Whole request, refused ones and probes too, OPTIONS apart"},
 	{Name: "corenode_request_phase_seconds", Type: Histogram, Unit: "seconds", Labels: []string{"phase"}, Panel: "Phases of a request",
 		Help: "Where the time of admitted requests went: receive (headers to the last byte of the body), prepare, admission (until the " +
 			"model has it), hold (until its row is durable, beside what follows), queue, prefill, decode, settle (end of the answer " +

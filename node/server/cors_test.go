@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"corenode/extensions/guest"
 	"corenode/wasm/abi"
 )
 
@@ -116,6 +117,35 @@ func TestPreflight(t *testing.T) {
 		if r := n.raw(request("OPTIONS", "/v1/v1/messages", "", headers...)); r.StatusCode != 404 || r.Header.Get("Access-Control-Allow-Methods") != "" {
 			t.Errorf("%s of a path of nobody: %d %v", what, r.StatusCode, r.Header)
 		}
+	}
+}
+
+// TestOptionsAreNoRequests: what only asks for what a path allows is counted as that, whose path it ever is, and takes no
+// part in how long requests take.
+func TestOptionsAreNoRequests(t *testing.T) {
+	n := startModule(t, Config{CORSOrigins: []string{"*"}}, newFakeBackend(say("x")), newModule(t, guest.FramingSSE))
+	for _, path := range []string{"/v1/messages", "/v1/models", verse, "/v1/v1/messages"} {
+		if r := n.raw(request("OPTIONS", path, "", "Origin: "+page, withAsk)); r.StatusCode != 204 {
+			t.Errorf("%s: %d", path, r.StatusCode)
+		}
+	}
+	n.post(ask)
+	var text string
+	waitFor(t, "all five counted", func() bool {
+		var b strings.Builder
+		n.s.WriteMetrics(&b)
+		text = b.String()
+		return strings.Contains(text, `corenode_requests_total{route="options",status="204",kind="ok"} 4`) &&
+			strings.Contains(text, `corenode_requests_total{route="messages",status="200",kind="ok"} 1`)
+	})
+	answered := 0
+	for line := range strings.Lines(text) {
+		if strings.HasPrefix(line, "corenode_requests_total") && strings.Contains(line, `status="200"`) && !strings.HasSuffix(line, " 0\n") {
+			answered++
+		}
+	}
+	if answered != 1 || !strings.Contains(text, "corenode_request_seconds_count 1\n") {
+		t.Errorf("%d series of answers, want that of messages alone:\n%s", answered, text)
 	}
 }
 

@@ -23,6 +23,7 @@ type metrics struct {
 
 	requests [routeModule][]*vm.Counter // by kind, one past the kinds for answers without error
 	sockets  *vm.Counter                // WebSockets, whose status their kind does not say
+	options  *vm.Counter                // questions what a path allows
 	refusals []*vm.Counter              // by kind
 	left     [3]*vm.Counter             // clients that left, by phase
 
@@ -96,6 +97,7 @@ func (m *metrics) makeRequests() {
 		m.requests[r] = append(m.requests[r], m.request(r, "200", "ok"))
 	}
 	m.sockets = m.request(routeResponses, fmt.Sprint(fasthttp.StatusUpgradeRequired), abi.MethodNotAllowed.String())
+	m.options = m.set.NewCounter(requestSeries("options", fmt.Sprint(fasthttp.StatusNoContent), "ok"))
 	for _, k := range kinds {
 		m.refusals = append(m.refusals, m.set.NewCounter(fmt.Sprintf(`corenode_refusals_total{kind="%s"}`, k)))
 	}
@@ -120,6 +122,10 @@ func (m *metrics) observe(x *exchange, total time.Duration) {
 		if x.failed && x.kind == abi.Internal {
 			m.outcome(x).Inc()
 		}
+		return
+	}
+	if x.status == fasthttp.StatusNoContent { // it asks for no work
+		m.options.Inc()
 		return
 	}
 	m.outcome(x).Inc()
