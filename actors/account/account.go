@@ -276,8 +276,9 @@ func (r *Refused) Unwrap() error { return r.Err }
 func (e Entry) Kept() bool { return e.Kind == Settlement || e.Refund }
 
 // Withheld returns the settlement of the same request when its client gets an
-// error instead of the answer: it is free.
+// error instead of the answer: it is free, and names the server that was asked.
 func (e Entry) Withheld() Entry {
 	return Entry{Kind: e.Kind, AccountID: e.AccountID, RequestID: e.RequestID, KeyID: e.KeyID, Model: e.Model,
-		Time: e.Time, Reason: Failed, NeverHeld: e.NeverHeld, Granted: e.Granted, Spent: e.Spent}
+		Time: e.Time, Reason: Failed, NeverHeld: e.NeverHeld, Granted: e.Granted, Spent: e.Spent,
+		Source: Source{Replica: e.Source.Replica, RequestID: e.Source.RequestID}}
 }
