@@ -146,7 +146,8 @@ func (m *Model) release(p place, o *outcome) {
 	}
 }
 
-// toldEvery is how often the log says of a replica that it is full, and that it refuses this node.
+// toldEvery is how often the log says of a replica that it is full, and that it refuses this node, and of a model that it is
+// another account's.
 const toldEvery = time.Minute
 
 // refusedBy tells operators of a replica that refuses this node, as it does for each request. mu is held.

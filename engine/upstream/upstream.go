@@ -134,15 +134,16 @@ type Model struct {
 	counts  Counts
 	told    sync.Map // fields of requests of which the log was told
 
-	mu       sync.Mutex // guards what follows; held for arithmetic only
-	set      *route.Set
-	budget   route.Budget
-	replicas map[string]*replica
-	ready    map[string]bool // replicas that passed their first probe, and count tokens if they have to
-	line     line            // relays that wait for a place
-	sampling []string        // Options.Sampling, or what SetSampling said last
-	owner    string          // the account that has a cache which cannot be shared: whose body was sent first
-	keys     []string        // the one that new replicas are sent, as SetKey said last, then those before; never written to
+	mu          sync.Mutex // guards what follows; held for arithmetic only
+	set         *route.Set
+	budget      route.Budget
+	replicas    map[string]*replica
+	ready       map[string]bool // replicas that passed their first probe, and count tokens if they have to
+	line        line            // relays that wait for a place
+	sampling    []string        // Options.Sampling, or what SetSampling said last
+	owner       string          // the account that has a cache which cannot be shared: whose body was sent first
+	otherToldAt time.Time       // when the log was last told of another account
+	keys        []string        // the one that new replicas are sent, as SetKey said last, then those before; never written to
 
 	counting chan struct{} // a place for each request whose tokens replicas are asked for
 
@@ -461,18 +462,33 @@ func (m *Model) mayUse(account string, sends bool) *abi.Error {
 	if m.options.Flavor.Isolates() || m.options.SharedCache {
 		return nil
 	}
+	owns, tell := m.owns(account, sends)
+	if owns {
+		return nil
+	}
+	if tell {
+		m.options.Log.Error("a second account asked for a model whose servers cannot keep prefix caches apart; "+
+			"set upstream.shared_cache if accounts may share them", "model", m.options.ID, "flavor", string(m.options.Flavor))
+	}
+	return &abi.Error{Kind: abi.Overloaded, Op: "upstream.mayUse", RetryAfter: 30 * time.Second,
+		Msg: "the model is not available to this account"}
+}
+
+// owns is mayUse where the caches are one account's, and says whether to tell the log of another one.
+func (m *Model) owns(account string, sends bool) (owns, tell bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.owner == "" && sends {
 		m.owner = account
 	}
 	if m.owner == "" || m.owner == account {
-		return nil
+		return true, false
 	}
-	m.options.Log.Error("a second account asked for a model whose servers cannot keep prefix caches apart; "+
-		"set upstream.shared_cache if accounts may share them", "model", m.options.ID, "flavor", string(m.options.Flavor))
-	return &abi.Error{Kind: abi.Overloaded, Op: "upstream.mayUse", RetryAfter: 30 * time.Second,
-		Msg: "the model is not available to this account"}
+	now := time.Now()
+	if tell = now.Sub(m.otherToldAt) >= toldEvery; tell {
+		m.otherToldAt = now
+	}
+	return false, tell
 }
 
 // anyReady says whether a replica has answered a probe.

@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -375,7 +376,10 @@ func TestAccountsShareNothing(t *testing.T) {
 // a body was sent first, and not one that was refused before.
 func TestUnsharedCache(t *testing.T) {
 	s := start(t, wire.LlamaServer, plainAnswer)
-	m := open(t, wire.LlamaServer, func(o *Options) { o.SharedCache = false }, s)
+	var log bytes.Buffer
+	m := open(t, wire.LlamaServer, func(o *Options) {
+		o.SharedCache, o.Log = false, slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelError}))
+	}, s)
 	q, err := messages.Parse([]byte(hello(false)))
 	if err != nil {
 		t.Fatal(err)
@@ -401,6 +405,9 @@ func TestUnsharedCache(t *testing.T) {
 	l.until(func() bool { return over != nil })
 	if over.Err == nil || over.Err.Kind != abi.Overloaded || len(s.Seen()) != 1 {
 		t.Errorf("one that was prepared before: %v, of %d sent", over.Err, len(s.Seen()))
+	}
+	if told := log.String(); strings.Count(told, "a second account") != 1 {
+		t.Errorf("the log was told:\n%s", told)
 	}
 }
 
