@@ -144,6 +144,9 @@ func (r *relay) observed(err *abi.Error) abi.Usage {
 		r.source.Usage = engine.UsageReported
 	}
 	r.result.Source = r.source
+	if r.source.Usage == engine.UsageCounted && (r.job.Request.Stream || err.Kind == abi.Canceled || err.Kind == abi.Timeout) {
+		r.model.counts.UsageCounted.Add(1) // nobody pays any other
+	}
 	if err.Kind != abi.Canceled {
 		return r.job.Delivered()
 	}

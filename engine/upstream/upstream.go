@@ -159,7 +159,7 @@ type Counts struct {
 	// PrefixKnown and PrefixAsked are parts of prompts whose replica was thought to have
 	// them cached, and all.
 	PrefixKnown, PrefixAsked atomic.Int64
-	// UsageCounted are answers whose reported usage could not be, or was not there.
+	// UsageCounted are answers that are charged by this node's count: their reported usage could not be, or was not there.
 	UsageCounted atomic.Int64
 }
 

@@ -350,6 +350,10 @@ func testFault(t *testing.T, f wire.Flavor, fault fake.Fault, stream bool, at in
 			t.Errorf("nothing was shown, and the usage is %+v", got.result.Usage)
 		}
 	}
+	counted := got.result.Source.Usage == engine.UsageCounted && (err == nil || stream) // else nobody pays it
+	if n := m.Counts().UsageCounted.Load(); counted != (n == 1) {
+		t.Errorf("source %+v, and %d answers are counted", got.result.Source, n)
+	}
 }
 
 // TestAccountsShareNothing: B repeats A's prompt and finds nothing cached; A does.

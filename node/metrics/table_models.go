@@ -103,7 +103,7 @@ var upstreams = []Metric{
 	{Name: "corenode_upstream_invalid_total", Type: Counter, Labels: ofModel, Panel: "Faults of servers", When: withUpstream,
 		Help: "Calls of tools that did not fit their schemas", Watch: "a rate: the server's parser is not the model's"},
 	{Name: "corenode_upstream_usage_counted_total", Type: Counter, Labels: ofModel, Panel: "Faults of servers", When: withUpstream,
-		Help: "Answers whose tokens this node counted, since the server's usage was missing or could not be"},
+		Help: "Answers that are charged by this node's count, since the server's usage was missing or could not be, or its answer broke"},
 	{Name: "corenode_upstream_prefix_asked_total", Type: Counter, Labels: ofModel, Panel: "Prefixes on servers", When: withUpstream,
 		Help: "Parts of the prompts of these requests, by which a server is chosen"},
 	{Name: "corenode_upstream_prefix_known_total", Type: Counter, Labels: ofModel, Panel: "Prefixes on servers", When: withUpstream,
