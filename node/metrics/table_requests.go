@@ -23,7 +23,8 @@ var requests = []Metric{
 	{Name: "corenode_requests_in_flight", Type: Gauge, Panel: "Requests at once",
 		Help: "Authenticated requests between headers and end", Watch: "near 4096: the bound"},
 	{Name: "corenode_disconnects_total", Type: Counter, Labels: []string{"phase"}, Panel: "Clients that left",
-		Help:  "Clients that left, in queue, prefill or decode, counted by the node that they left; in none where that is unknown",
+		Help: "Clients that left, in queue (or before, within the body), prefill or decode, counted by the node that they left; in none " +
+			"where that is unknown",
 		Watch: "a rise in `queue` or `prefill`: clients time out waiting"},
 	{Name: "corenode_connections_refused_total", Type: Counter, Panel: "Faults of the node",
 		Help: "Connections over `connections_max`", Watch: "alert above 0"},

@@ -7,6 +7,7 @@ import (
 	"io"
 	"strconv"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/klauspost/compress/gzip"
@@ -242,6 +243,7 @@ func (x *exchange) readBody() (*body, *abi.Error) {
 	in.from = nil // fasthttp uses it again
 	x.arrived = time.Now()
 	if err != nil {
+		x.gone = isCut(in.err)
 		if err.Kind == abi.ReadTimeout && x.s.aborted() {
 			err = errDraining()
 		}
@@ -262,6 +264,11 @@ type arrival struct {
 	mark   int64 // n when the deadline was last moved
 	ended  bool
 	err    error // the first error that is not the end
+}
+
+// isCut says that a body ended before its end: its client has left.
+func isCut(arrival error) bool {
+	return errors.Is(arrival, io.ErrUnexpectedEOF) || errors.Is(arrival, io.EOF) || errors.Is(arrival, syscall.ECONNRESET)
 }
 
 // progressStep is how many bytes must come within ReadTimeout.

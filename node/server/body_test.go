@@ -186,6 +186,35 @@ func TestBodyCutShort(t *testing.T) {
 	}
 }
 
+// TestLeavingInABody: who leaves while its body is on its way is one that left, and no request that was wrong.
+func TestLeavingInABody(t *testing.T) {
+	for _, framing := range []string{"Content-Length: 100", "Transfer-Encoding: chunked"} {
+		for _, reset := range []bool{false, true} {
+			n := start(t, Config{}, newFakeBackend(say("x")))
+			c := n.dialT(t)
+			if _, err := io.WriteString(c, request("POST", "/v1/messages", "", withKey, framing)+"5\r\n{\"a\":\r\n"); err != nil {
+				t.Fatal(err)
+			}
+			waitFor(t, "its body is read", func() bool { return n.s.requests.count() == 1 })
+			if reset {
+				if err := c.SetLinger(0); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := c.Close(); err != nil {
+				t.Fatal(err)
+			}
+			m := n.s.metrics
+			left := m.requests[routeMessages][abi.Canceled]
+			waitFor(t, "it has ended", func() bool { return left.Get()+m.requests[routeMessages][abi.InvalidRequest].Get() > 0 })
+			if left.Get() != 1 || m.left[phaseQueue].Get() != 1 || m.refusals[abi.InvalidRequest].Get() != 0 {
+				t.Errorf("%s, reset %t: counted as left %d times, as wrong %d times", framing, reset, left.Get(),
+					m.requests[routeMessages][abi.InvalidRequest].Get())
+			}
+		}
+	}
+}
+
 // The whole answer reaches a stranger that goes on sending a body nobody reads.
 func TestStrangersBodyIsCut(t *testing.T) {
 	n := start(t, Config{}, newFakeBackend(say("x")))

@@ -37,6 +37,7 @@ type exchange struct {
 	arrival    arrival // of the body
 	body       body    // until it is parsed
 	unreadBody bool    // bytes of the body may still be on the connection
+	gone       bool    // its client left within the body: what it is answered is read by few
 	modelName  string  // only ids of the catalog: others are the client's words
 	asked      string  // the model that the client named, if a rewrite module had a say and it is no longer than askedMax
 	stream     bool
@@ -239,6 +240,10 @@ func (x *exchange) json(b []byte) {
 func (x *exchange) close(now time.Time) {
 	if x.ended.Swap(true) {
 		return
+	}
+	if x.gone && x.failed {
+		x.note(errGone())
+		x.status = statusClientClosed
 	}
 	total := now.Sub(x.begun)
 	x.s.metrics.observe(x, total)
