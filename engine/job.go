@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"errors"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -135,6 +136,9 @@ func (j *Job) TakenBack() {
 	j.started.Store(0)
 	j.first.Store(0)
 }
+
+// ErrElsewhere is in the cause of an internal error that is the fault of a server elsewhere, and not of this node.
+var ErrElsewhere = errors.New("a server elsewhere broke its answer")
 
 // UsageSource says who counted the tokens of an answer.
 type UsageSource uint8

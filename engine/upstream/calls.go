@@ -9,6 +9,7 @@ import (
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
+	"corenode/engine"
 	"corenode/engine/messages"
 	"corenode/engine/output"
 	"corenode/wasm/abi"
@@ -137,6 +138,6 @@ func (c *callChecker) compile(raw json.RawMessage) *jsonschema.Schema {
 
 // errInvalidCall is what a client sees of a call that does not hold.
 func errInvalidCall(cause error) *abi.Error {
-	return &abi.Error{Kind: abi.Internal, Op: "upstream.check", Err: cause,
+	return &abi.Error{Kind: abi.Internal, Op: "upstream.check", Err: fmt.Errorf("%w: %w", engine.ErrElsewhere, cause),
 		Msg: "the model made a call that is not valid; try again"}
 }

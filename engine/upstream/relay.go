@@ -195,7 +195,7 @@ func (r *relay) answer() (*leftover, *abi.Error) {
 		case o.verdict.final():
 			return nil, o.refusal()
 		case r.shown || o.last:
-			return nil, &abi.Error{Kind: abi.Internal, Op: "upstream.relay", Err: o.err,
+			return nil, &abi.Error{Kind: abi.Internal, Op: "upstream.relay", Err: fmt.Errorf("%w: %w", engine.ErrElsewhere, o.err),
 				Msg: "the model failed while it was answering; try again"}
 		}
 		last = o

@@ -3,6 +3,7 @@ package upstream
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -345,6 +346,9 @@ func testFault(t *testing.T, f wire.Flavor, fault fake.Fault, stream bool, at in
 		}
 		if at == 3 && (got.result.Usage.InputUncached != 4 || got.result.Usage.Output < 1 || got.result.Usage.Output > 3) {
 			t.Errorf("usage %+v of 3 delivered tokens", got.result.Usage)
+		}
+		if want == "internal" && !errors.Is(err, engine.ErrElsewhere) {
+			t.Errorf("%v does not say that it is no fault of this node", err)
 		}
 		if calls := fault == fake.InvalidCall || fault == fake.UnknownCall; at == 0 && !calls && got.result.Usage != (abi.Usage{}) {
 			t.Errorf("nothing was shown, and the usage is %+v", got.result.Usage)

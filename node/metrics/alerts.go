@@ -30,7 +30,8 @@ var alerts = []Alert{
 			"for an hour; else look at it"},
 	{"NodeRestarted", `(time() - process_start_time_seconds < 300) and on (instance) corenode_info`, "", false,
 		"a node began within five minutes: unless you did it, see its last log lines and whether memory ran out"},
-	{"InternalErrors", `increase(corenode_requests_total{kind="internal"}[5m]) > 0`, "", true, "a request failed by our fault; the log has the cause"},
+	{"InternalErrors", `increase(corenode_internal_errors_total{fault="node"}[5m]) > 0`, "", true,
+		"a request failed by our fault; the log has the cause"},
 	{"Panics", `increase(corenode_panics_total[5m]) > 0 or increase(corenode_actor_failures_total[5m]) > 0`, "", true,
 		"a part of the node failed and was made anew; the log has the stack"},
 	{"ModelDown", `corenode_model_down > 0`, "", true,
@@ -62,14 +63,16 @@ var alerts = []Alert{
 		"a slot is about to be"},
 	{"ModuleSlow", `rate(corenode_module_cpu_seconds_total[5m]) / (rate(corenode_module_requests_total[5m]) > 0) > 0.05`, "", false,
 		"a module takes 50 ms of processor time for each request"},
-	// A drain, a lost place, a ledger that takes no rows, a model that is down, servers of which none answers, and a module that
-	// is missing, or fails for half of what is refused, and has no native build to stand in, refuse alike. They are left out for as
-	// long as the rate sees them.
+	// A drain, a lost place, a ledger that takes no rows, a model that is down, servers of which none answers, or that fail or are full
+	// for half of what is refused, and a module that is missing, or fails for half of it, and has no native build to stand in, refuse
+	// alike. They are left out for as long as the rate sees them.
 	{"Overloaded", `sum by (instance) (rate(corenode_refusals_total{kind="overloaded"}[5m])) > 0.1 unless on (instance) (` +
 		`max_over_time(corenode_draining[5m]) == 1 or min_over_time(corenode_cluster_admits[5m]) == 0 ` +
 		`or increase(corenode_ledger_failures_total[5m]) > 0 or max_over_time(corenode_ledger_spilled_rows[5m]) > 0 ` +
 		`or max_over_time(corenode_model_down[5m]) == 1 ` +
 		`or min_over_time(corenode_upstream_replicas_up[5m]) == 0 ` +
+		`or sum by (instance) (rate(corenode_upstream_failures_total[5m])) + sum by (instance) (rate(corenode_upstream_full_total[5m])) ` +
+		`> 0.5 * sum by (instance) (rate(corenode_refusals_total{kind="overloaded"}[5m])) ` +
 		`or max_over_time(corenode_module_slot_missing{` + noBuiltin + `}[5m]) == 1 ` +
 		`or max_over_time(corenode_module_slot_missing[5m]) == 1 and on (instance) corenode_cluster_renewals_total > 0 ` +
 		`or sum by (instance) (rate(corenode_module_faults_total{` + noBuiltin + `,cause!="overloaded"}[5m])) ` +
@@ -84,6 +87,10 @@ var alerts = []Alert{
 	{"NoServerUp", `corenode_upstream_replicas_up == 0`, "1m", true, "no server of an upstream model answers"},
 	{"ServersFail", `rate(corenode_upstream_failures_total[5m]) / (rate(corenode_upstream_attempts_total[5m]) > 0) > 0.5`, "5m", false,
 		"most requests that are sent to the servers of a model fail, or are refused: `upstream list` says why"},
+	{"ServersBreak", `sum by (instance) (rate(corenode_internal_errors_total{fault="server"}[5m])) ` +
+		`> 0.01 * sum by (instance) (rate(corenode_requests_total{kind=~"ok|internal"}[5m]))`, "5m", false,
+		"more than one answer in a hundred ends in an error by the fault of a server elsewhere: it fails in the middle, or makes " +
+			"a call of a tool that is not valid; the log has the cause"},
 	{"ServersFull", `rate(corenode_upstream_full_total[5m]) / (rate(corenode_upstream_attempts_total[5m]) > 0) > 0.5`, "5m", false,
 		"most requests that are sent to the servers of a model find them full (429, 503, 529): `upstream list` has what they said"},
 }

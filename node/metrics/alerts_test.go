@@ -93,15 +93,15 @@ func TestRulesSeeASilentNode(t *testing.T) {
 	`, []firing{{5, "NodeSilent", nil}, {10, "NodeSilent", silent}, {60, "NodeSilent", silent}, {70, "NodeSilent", nil}})
 }
 
-// TestRulesTellOverload: a node that drains, has lost its place, cannot write its ledger, has a model that is down, or lacks a
-// module or has one that fails, refuses with the same status, and is not too small: not at that time, nor while the rate still
-// sees it. A node alone renews no place in a cluster, and a module that fails now and then, or for want of room, or that what ships
-// stands in for, as it does on no node of a cluster, is no cause.
+// TestRulesTellOverload: a node that drains, has lost its place, cannot write its ledger, has a model that is down, servers
+// elsewhere that fail or are full, or lacks a module or has one that fails, refuses with the same status, and is not too small:
+// not at that time, nor while the rate still sees it. A node alone renews no place in a cluster, and a module that fails now
+// and then, or for want of room, or that what ships stands in for, as it does on no node of a cluster, is no cause.
 func TestRulesTellOverload(t *testing.T) {
 	want := []firing{{3, "Overloaded", nil}, {3, "ModelDown", nil}, {7, "ModelDown", []string{"instance: fails, model: failed"}}, {12, "ModelDown", nil}}
 	for _, minute := range []int{7, 10, 12, 20} {
 		want = append(want, firing{minute, "Overloaded",
-			[]string{"instance: alone", "instance: member", "instance: one", "instance: stood in"}})
+			[]string{"instance: alone", "instance: member", "instance: one", "instance: one elsewhere", "instance: stood in"}})
 	}
 	testRules(t, `
 		corenode_refusals_total{instance="alone",kind="overloaded"}: 0x4 60+60x25
@@ -127,6 +127,13 @@ func TestRulesTellOverload(t *testing.T) {
 		corenode_draining{instance="relays"}: 0x30
 		corenode_upstream_replicas_up{instance="relays",model="away"}: 2x4 0x4 2x20
 		corenode_upstream_replicas_up{instance="relays",model="there"}: 1x30
+		corenode_refusals_total{instance="elsewhere",kind="overloaded"}: 0x4 60+60x25
+		corenode_upstream_replicas_up{instance="elsewhere",model="away"}: 1x30
+		corenode_upstream_failures_total{instance="elsewhere",model="away"}: 0x4 20+20x25
+		corenode_upstream_full_total{instance="elsewhere",model="away"}: 0x4 40+40x25
+		corenode_refusals_total{instance="one elsewhere",kind="overloaded"}: 0x4 60+60x25
+		corenode_upstream_failures_total{instance="one elsewhere",model="away"}: 0x4 6+6x25
+		corenode_upstream_full_total{instance="one elsewhere",model="away"}: 0x4 6+6x25
 		corenode_refusals_total{instance="fails",kind="overloaded"}: 0x4 60+60x4 300x20
 		corenode_draining{instance="fails"}: 0x30
 		corenode_model_down{instance="fails",model="failed"}: 0x4 1x4 0x20
@@ -149,6 +156,25 @@ func TestRulesTellOverload(t *testing.T) {
 		corenode_module_slot_missing{instance="waits",slot="billing"}: 1x30
 		corenode_cluster_renewals_total{instance="waits"}: 1+1x30
 	`, want)
+}
+
+// TestRulesTellWhoseFault: a failure of the node's own is urgent. What servers elsewhere break is told of when it goes on and is
+// more than a little.
+func TestRulesTellWhoseFault(t *testing.T) {
+	testRules(t, `
+		corenode_internal_errors_total{instance="own",fault="node"}: 0x4 1x25
+		corenode_internal_errors_total{instance="own",fault="server"}: 0x30
+		corenode_requests_total{instance="own",kind="ok"}: 0+60x30
+		corenode_internal_errors_total{instance="far",fault="node"}: 0x30
+		corenode_internal_errors_total{instance="far",fault="server"}: 0x4 1+1x25
+		corenode_requests_total{instance="far",kind="ok"}: 0+30x30
+		corenode_requests_total{instance="far",kind="internal"}: 0x4 1+1x25
+		corenode_internal_errors_total{instance="once",fault="server"}: 0x4 1x25
+		corenode_requests_total{instance="once",kind="ok"}: 0+1x30
+		corenode_internal_errors_total{instance="few",fault="server"}: 0x4 1+1x25
+		corenode_requests_total{instance="few",kind="ok"}: 0+200x30
+	`, []firing{{4, "InternalErrors", nil}, {7, "InternalErrors", []string{"fault: node, instance: own"}}, {12, "InternalErrors", nil},
+		{7, "ServersBreak", nil}, {12, "ServersBreak", []string{"instance: far"}}, {20, "ServersBreak", []string{"instance: far"}}})
 }
 
 // TestRulesSeeFullServers: servers that refuse most of what they are sent as one too many are told of. Those that refuse some

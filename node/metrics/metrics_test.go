@@ -257,7 +257,8 @@ func TestWrite(t *testing.T) {
 		"# TYPE corenode_draining gauge\ncorenode_draining 0\n"+
 		"corenode_ttft_seconds_bucket{le=\"1\"} 2\ncorenode_ttft_seconds_sum 1\ncorenode_ttft_seconds_count 2\n"+
 		"corenode_refusals_total{kind=\"internal\"} 1\ncorenode_panics_total 3\ncorenode_refusals_total{kind=\"timeout\"} 4\n"))
-	want := "# HELP corenode_refusals_total Requests that ended in an error before they were admitted\n# TYPE corenode_refusals_total counter\n" +
+	want := "# HELP corenode_refusals_total Requests that ended in an error before they were admitted. Where a server elsewhere " +
+		"refuses or fails, a stream is; an answer without streaming was admitted when it was asked\n# TYPE corenode_refusals_total counter\n" +
 		"corenode_refusals_total{kind=\"internal\"} 1\ncorenode_refusals_total{kind=\"timeout\"} 4\n" +
 		"# HELP corenode_panics_total Panics in the front end, answered with a 500\n# TYPE corenode_panics_total counter\ncorenode_panics_total 3\n" +
 		"# HELP corenode_draining 1 while the node drains\n# TYPE corenode_draining gauge\ncorenode_draining 0\n" +

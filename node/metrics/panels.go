@@ -131,6 +131,7 @@ func ledgerPanels() []Panel {
 		{"Money at risk", "short", false, []Query{sumRate("corenode_provisional_charges_total", "", "provisional charges"),
 			sumRate("corenode_unrefunded_total", "", "unrefunded"), sumRate("corenode_ledger_failures_total", "", "failed transactions")}},
 		{"Faults of the node", "short", false, []Query{sumRate("corenode_panics_total", "", "panics"),
+			sumRate("corenode_internal_errors_total", "fault", "internal errors by a {{fault}}"),
 			sumRate("corenode_actor_failures_total", "actor", "{{actor}}"), sumRate("corenode_dead_letters_total", "", "dead letters"),
 			sumRate("corenode_connections_refused_total", "", "refused connections"),
 			{"corenode_model_down > 0", "{{instance}} {{model}} down"}}},

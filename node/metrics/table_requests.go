@@ -11,11 +11,16 @@ var requests = []Metric{
 			"_generate, _count or _models; " +
 			"its series are there, at 0, from the first scrape after the module came into service. What another node forwards is " +
 			"counted here only as `internal`, when this node is why",
-		Watch: "share of `kind=\"internal\"`: alert above 0"},
+		Watch: "share of `kind=\"internal\"`"},
+	{Name: "corenode_internal_errors_total", Type: Counter, Labels: []string{"fault"}, Panel: "Faults of the node",
+		Help: "Those of them of kind `internal`, with what another node forwards, by whose `fault` they are: node, or server, one " +
+			"elsewhere that failed in the middle of an answer or made a call of a tool that is not valid",
+		Watch: "alert on node above 0, on server above 1 % of the answers"},
 	{Name: "corenode_refusals_total", Type: Counter, Labels: []string{"kind"}, Panel: "Refusals by cause",
-		Help: "Requests that ended in an error before they were admitted",
+		Help: "Requests that ended in an error before they were admitted. Where a server elsewhere refuses or fails, a stream is; an " +
+			"answer without streaming was admitted when it was asked",
 		Watch: "`overloaded`: the node is too small, unless it drains, is out of its cluster, its ledger fails, " +
-			"a model is down, no server of a model is up, a module is missing or fails and none that ships stands in, " +
+			"a model is down, the servers of a model are down, full or fail, a module is missing or fails and none that ships stands in, " +
 			"or the servers of a model cannot keep accounts apart; `rate_limited`, `insufficient_balance`: accounts at their limits"},
 	{Name: "corenode_admission_refusals_total", Type: Counter, Labels: []string{"kind"},
 		Help:   "Those of them that the actor tree refused, and what another node forwards",

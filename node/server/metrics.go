@@ -1,6 +1,7 @@
 package server
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -8,6 +9,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"corenode/actors/account"
+	"corenode/engine"
 	_ "corenode/node/server/quiet" // before the library
 	"corenode/wasm/abi"
 )
@@ -24,6 +26,7 @@ type metrics struct {
 	requests [routeModule][]*vm.Counter // by kind, one past the kinds for answers without error
 	sockets  *vm.Counter                // WebSockets, whose status their kind does not say
 	options  *vm.Counter                // questions what a path allows
+	internal [2]*vm.Counter             // internal errors, by whose fault
 	refusals []*vm.Counter              // by kind
 	left     [3]*vm.Counter             // clients that left, by phase
 
@@ -43,6 +46,12 @@ const (
 	phaseQueue = iota
 	phasePrefill
 	phaseDecode
+)
+
+// Whose fault an internal error is.
+const (
+	ofNode = iota
+	ofServer
 )
 
 // newMetrics makes all series of a server. Package node/metrics says what each is.
@@ -98,6 +107,9 @@ func (m *metrics) makeRequests() {
 	}
 	m.sockets = m.request(routeResponses, fmt.Sprint(fasthttp.StatusUpgradeRequired), abi.MethodNotAllowed.String())
 	m.options = m.set.NewCounter(requestSeries("options", fmt.Sprint(fasthttp.StatusNoContent), "ok"))
+	for fault, name := range [...]string{ofNode: "node", ofServer: "server"} {
+		m.internal[fault] = m.set.NewCounter(fmt.Sprintf(`corenode_internal_errors_total{fault="%s"}`, name))
+	}
 	for _, k := range kinds {
 		m.refusals = append(m.refusals, m.set.NewCounter(fmt.Sprintf(`corenode_refusals_total{kind="%s"}`, k)))
 	}
@@ -117,6 +129,9 @@ func (m *metrics) observe(x *exchange, total time.Duration) {
 	admitted := x.settled.Reason != ""
 	if admitted {
 		m.queue.Update(x.settled.Queue.Seconds())
+	}
+	if x.failed && x.kind == abi.Internal {
+		m.internal[faultOf(x.cause)].Inc()
 	}
 	if x.fromNode() {
 		if x.failed && x.kind == abi.Internal {
@@ -138,6 +153,13 @@ func (m *metrics) observe(x *exchange, total time.Duration) {
 	if x.failed && x.kind == abi.Canceled && (admitted || x.admitted.IsZero()) { // else nobody knows how far it came
 		m.left[phaseOf(x.settled)].Inc()
 	}
+}
+
+func faultOf(cause error) int {
+	if errors.Is(cause, engine.ErrElsewhere) {
+		return ofServer
+	}
+	return ofNode
 }
 
 // fromNode says whether another node forwards the request.

@@ -14,6 +14,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"corenode/actors/account"
+	"corenode/engine"
 	"corenode/engine/grammar"
 	"corenode/wasm/abi"
 )
@@ -239,6 +240,22 @@ func TestForwardedIsCountedOnce(t *testing.T) {
 		"corenode_request_output_tokens_count 1", "corenode_queue_seconds_count 3"} {
 		if !strings.Contains(page.String(), line+"\n") {
 			t.Errorf("no line %s", line)
+		}
+	}
+}
+
+// TestWhoseFault: a failure is counted by whose fault it is, this node's or that of a server elsewhere.
+func TestWhoseFault(t *testing.T) {
+	n := start(t, Config{}, newFakeBackend(say("x")))
+	m := n.s.metrics
+	for cause, want := range map[error][2]uint64{
+		nil: {1, 0}, errors.New("x"): {1, 0}, fmt.Errorf("%w: x", engine.ErrElsewhere): {0, 1},
+	} {
+		node, server := m.internal[0].Get(), m.internal[1].Get()
+		x := &exchange{s: n.s, resource: resource{route: routeMessages}, result: result{failed: true, kind: abi.Internal, cause: cause}}
+		m.observe(x, time.Second)
+		if got := [2]uint64{m.internal[0].Get() - node, m.internal[1].Get() - server}; got != want {
+			t.Errorf("%v is counted %v times, want %v", cause, got, want)
 		}
 	}
 }
