@@ -105,12 +105,12 @@ type room struct {
 	full    bool          // the prefill before has more rows: none of the next begins
 }
 
-func (s *Scheduler) newRoom(now time.Time) room {
+func (s *Scheduler) newRoom(opens bool) room {
 	r := room{decodes: len(s.plan.Items) > 0, planned: loadOf(s.plan.Items)}
 	if s.config.GapMax == 0 {
 		return r
 	}
-	if opens := s.opens(now); r.decodes && !opens {
+	if r.decodes && !opens {
 		r.limit = s.gap()
 		r.fill = r.limit
 	} else {

@@ -188,7 +188,7 @@ func (s *Scheduler) preempt(q *Sequence, now time.Time) {
 
 // planPrefills hands the rest of the step to prefills in pieces.
 func (s *Scheduler) planPrefills(now time.Time) {
-	room := s.newRoom(now)
+	opens := s.opens(now) // in a plan without prefills, too: an opening ends by what runs
 	s.planning = s.planning[:0]
 	for _, q := range s.running {
 		if q.planned == 0 && q.pending() > 0 && !q.resting() {
@@ -196,7 +196,11 @@ func (s *Scheduler) planPrefills(now time.Time) {
 			s.planning = append(s.planning, q)
 		}
 	}
+	if len(s.planning) == 0 {
+		return
+	}
 	slices.SortFunc(s.planning, prefillOrder)
+	room := s.newRoom(opens)
 	for _, q := range s.planning {
 		if q.phase != phaseRunning {
 			continue // preempted for one before it
