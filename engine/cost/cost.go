@@ -74,8 +74,8 @@ func (m *Model) Predict(l Load) time.Duration {
 	if l.Rows == 0 {
 		return 0
 	}
-	x := featuresOf(l)
-	return time.Duration(dot(m.fit.terms[:], &x) * m.pace * float64(time.Second))
+	x, n := featuresOf(l)
+	return time.Duration(dot(m.fit.terms[:n], &x) * m.pace * float64(time.Second))
 }
 
 // PredictLong is how long such a step takes on average over seconds, where Predict is about the
@@ -84,11 +84,12 @@ func (m *Model) PredictLong(l Load) time.Duration {
 	if l.Rows == 0 {
 		return 0
 	}
-	x, pace := featuresOf(l), m.pace
+	x, n := featuresOf(l)
+	pace := m.pace
 	if fitted := dot(m.fit.terms[:], &m.longFeatures); fitted > 0 {
 		pace = m.longTook / fitted
 	}
-	return time.Duration(dot(m.fit.terms[:], &x) * pace * float64(time.Second))
+	return time.Duration(dot(m.fit.terms[:n], &x) * pace * float64(time.Second))
 }
 
 // Observe learns from a step.
@@ -96,14 +97,15 @@ func (m *Model) Observe(l Load, took time.Duration) {
 	if l.Rows == 0 || took <= 0 {
 		return
 	}
-	t, x := took.Seconds(), featuresOf(l)
+	t := took.Seconds()
+	x, n := featuresOf(l)
 	if !m.Known() {
 		m.pace = 1
 		m.fit.begin(t / float64(l.Rows))
 	}
 	at := stratumOf(l.Rows)
 	s := &m.fit.strata[at]
-	fitted := max(dot(m.fit.terms[:], &x), 1e-9)
+	fitted := max(dot(m.fit.terms[:n], &x), 1e-9)
 	ratio := t / fitted
 	odd := ratio > disturbed*m.pace && s.steps >= disturbedMax && s.skipped < disturbedMax
 	off := ratio / m.pace

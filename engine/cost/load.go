@@ -35,19 +35,22 @@ const (
 
 type vector [features]float64
 
-func featuresOf(l Load) (x vector) {
+// featuresOf also says how many of them there are up to the last that is not zero.
+func featuresOf(l Load) (x vector, n int) {
 	x[0], x[logits], x[context], x[pairs] = 1, float64(l.Logits), float64(l.Context), float64(l.Pairs)
+	n = ramps
 	for k, low := range knots {
 		width := l.Rows - low
 		if width <= 0 {
 			break
 		}
+		n++
 		if k+1 < len(knots) {
 			width = min(width, knots[k+1]-low)
 		}
 		x[ramps+k] = float64(width)
 	}
-	return x
+	return x, n
 }
 
 // dot is the sum over the features of a, which may be fewer than b's.
