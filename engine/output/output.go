@@ -99,6 +99,7 @@ type Parser struct {
 	state   state
 	// buf is text that is not decided yet. In stateCall it starts with <tool_call>.
 	buf []byte
+	fed string // the latest piece of text
 	// blank is how much of buf's front is known to be whitespace in which no marker begins,
 	// so that each byte of it is looked at once, however long it is held.
 	blank int
@@ -215,7 +216,7 @@ func (p *Parser) Feed(dst []abi.Event, text string) []abi.Event {
 	if p.options.Channels {
 		return p.feedChannels(dst, text)
 	}
-	p.buf = append(p.buf, text...)
+	p.buf, p.fed = append(p.buf, text...), text
 	for more := true; more && !p.Done(); {
 		dst, more = p.step(dst)
 	}
@@ -361,8 +362,8 @@ func (p *Parser) stepThinking(dst []abi.Event) ([]abi.Event, bool) {
 	if marker == "" {
 		end := len(p.buf) - heldSuffix(p.buf, p.closing)
 		keep := p.textEnd(end)
-		dst = p.emit(dst, abi.BlockThinking, string(p.buf[:keep]))
-		p.buf, p.blank = p.buf[keep:], end-keep
+		dst = p.emit(dst, abi.BlockThinking, p.take(keep))
+		p.blank = end - keep
 		return dst, false
 	}
 	dst = p.emit(dst, abi.BlockThinking, string(p.buf[:p.textEnd(at)]))
@@ -370,6 +371,19 @@ func (p *Parser) stepThinking(dst []abi.Event) ([]abi.Event, bool) {
 	p.buf = p.buf[at+len(marker):]
 	p.enterAnswer()
 	return dst, true
+}
+
+// take takes n bytes from the front of buf while a piece is fed. Nearly always all of buf is that piece: no copy.
+func (p *Parser) take(n int) string {
+	if n == 0 {
+		return ""
+	}
+	text := p.fed
+	if len(text) != len(p.buf) { // only its front is taken from buf
+		text = string(p.buf[:n])
+	}
+	p.buf = append(p.buf[:0], p.buf[n:]...)
+	return text[:n]
 }
 
 func (p *Parser) thinkingOpen() bool { return p.open && p.block == abi.BlockThinking }
@@ -425,8 +439,8 @@ func (p *Parser) stepAnswer(dst []abi.Event) ([]abi.Event, bool) {
 		if len(p.options.Tools) > 0 || !p.open { // whitespace alone is no answer
 			keep = p.textEnd(end)
 		}
-		dst = p.emit(dst, abi.BlockText, string(p.buf[:keep]))
-		p.buf, p.blank = p.buf[keep:], end-keep
+		dst = p.emit(dst, abi.BlockText, p.take(keep))
+		p.blank = end - keep
 		return dst, false
 	}
 	p.stop, p.stopped = marker, true
