@@ -61,7 +61,10 @@ func (e *Encoder) appendEvent(dst []byte, ev *abi.Event) []byte {
 			e.signature = e.mac()
 		}
 	case abi.EventDelta:
-		dst = e.appendDelta(dst, ev)
+		if ev.Block == abi.BlockThinking {
+			e.signature.Write([]byte(ev.Text))
+		}
+		dst = appendDelta(dst, ev.Index, deltaHeads[ev.Block], ev.Text)
 	case abi.EventBlockStop:
 		dst = e.appendBlockStop(dst, ev)
 	case abi.EventEnd:
@@ -74,38 +77,24 @@ func (e *Encoder) appendEvent(dst []byte, ev *abi.Event) []byte {
 	return dst
 }
 
-var deltaNames = [...][2]string{
-	abi.BlockThinking: {"thinking_delta", "thinking"},
-	abi.BlockText:     {"text_delta", "text"},
-	abi.BlockToolUse:  {"input_json_delta", "partial_json"},
+// deltaHeads stand between a delta's index and its text.
+var deltaHeads = [...]string{
+	abi.BlockThinking: `,"delta":{"type":"thinking_delta","thinking":`,
+	abi.BlockText:     `,"delta":{"type":"text_delta","text":`,
+	abi.BlockToolUse:  `,"delta":{"type":"input_json_delta","partial_json":`,
 }
 
-func (e *Encoder) appendDelta(dst []byte, ev *abi.Event) []byte {
-	if ev.Block == abi.BlockThinking {
-		e.signature.Write([]byte(ev.Text))
-	}
-	names := &deltaNames[ev.Block]
-	dst = appendDeltaHead(dst, ev.Index, names[0], names[1])
-	dst = appendString(dst, ev.Text)
-	return append(dst, "}}\n\n"...)
-}
-
-func appendDeltaHead(dst []byte, index int32, kind, field string) []byte {
+func appendDelta(dst []byte, index int32, head, text string) []byte {
 	dst = append(dst, "event: content_block_delta\ndata: {\"type\":\"content_block_delta\",\"index\":"...)
 	dst = strconv.AppendInt(dst, int64(index), 10)
-	dst = append(dst, `,"delta":{"type":"`...)
-	dst = append(dst, kind...)
-	dst = append(dst, `","`...)
-	dst = append(dst, field...)
-	return append(dst, `":`...)
+	dst = appendString(append(dst, head...), text)
+	return append(dst, "}}\n\n"...)
 }
 
 // appendBlockStop closes a block; a thinking block is signed first.
 func (e *Encoder) appendBlockStop(dst []byte, ev *abi.Event) []byte {
 	if ev.Block == abi.BlockThinking {
-		dst = appendDeltaHead(dst, ev.Index, "signature_delta", "signature")
-		dst = appendString(dst, e.sum()+ev.Signature)
-		dst = append(dst, "}}\n\n"...)
+		dst = appendDelta(dst, ev.Index, `,"delta":{"type":"signature_delta","signature":`, e.sum()+ev.Signature)
 	}
 	dst = append(dst, "event: content_block_stop\ndata: {\"type\":\"content_block_stop\",\"index\":"...)
 	dst = strconv.AppendInt(dst, int64(ev.Index), 10)
