@@ -63,7 +63,7 @@ func (s *Stepper) launchFollowing() {
 		return
 	}
 	for _, it := range s.open[0].plan.Items {
-		if r := s.runs[it.Seq]; r == nil || !r.foreseeable() {
+		if r := runOf(it.Seq); r == nil || !r.foreseeable() {
 			return
 		}
 	}
@@ -107,7 +107,7 @@ func (s *Stepper) launch(plan *sched.Plan, now time.Time) {
 
 // want asks for the next tokens of an item of the step whose rows end here.
 func (s *Stepper) want(in *kernel.Input, it *sched.Item, later int) {
-	r := s.runs[it.Seq]
+	r := runOf(it.Seq)
 	if r.produced == 0 && later == 0 {
 		r.constrain(s.engine)
 	}

@@ -63,7 +63,7 @@ func (s *Stepper) remember(l *launched) {
 	row := 0
 	for _, it := range l.plan.Items {
 		if it.Logits {
-			sampled := s.runs[it.Seq].sampled
+			sampled := runOf(it.Seq).sampled
 			a.next[row+lastKept(it)] = sampled[len(sampled)-1]
 		} else {
 			a.next[row+it.Len-1] = it.Seq.Tokens[it.Start+it.Len]
@@ -121,7 +121,7 @@ func (s *Stepper) draftByLayer(plan *sched.Plan) (spent time.Duration) {
 func (s *Stepper) layerCandidates(plan *sched.Plan) (decodes int) {
 	a, row := &s.layer, 0
 	for _, it := range plan.Items {
-		r := s.runs[it.Seq]
+		r := runOf(it.Seq)
 		if it.Logits && r != nil { // else it has ended
 			decodes++
 			if most := s.sched.DraftMax(it.Seq, draft.LayerTokensMax); most > 0 {

@@ -38,7 +38,7 @@ func (s *Stepper) sample(l *launched) {
 			asked += n
 		}
 		row += n
-		r := s.runs[it.Seq]
+		r := runOf(it.Seq)
 		if r == nil {
 			continue
 		}

@@ -70,6 +70,12 @@ type run struct {
 	paused     bool
 }
 
+// runOf is the run that a sequence is of, nil once that has ended.
+func runOf(q *sched.Sequence) *run {
+	r, _ := q.Owner.(*run)
+	return r
+}
+
 // Stepper is the single owner of one model's KV memory, prefix cache and
 // scheduler. One goroutine calls it: the step loop.
 type Stepper struct {
@@ -77,8 +83,7 @@ type Stepper struct {
 	cache  kernel.Cache
 	pool   *kv.Pool
 	sched  *sched.Scheduler
-	runs   map[*sched.Sequence]*run
-	order  []*run // the runs by arrival: what a step does is a function of its inputs
+	order  []*run // by arrival: what a step does is a function of its inputs
 	mask   []int32
 	stops  []int32
 	held   heldGrammars
@@ -106,7 +111,7 @@ func (e *Engine) NewStepper() (*Stepper, error) {
 		return nil, err
 	}
 	s := &Stepper{
-		engine: e, pool: pool, loaded: e.loads.Add(1), runs: map[*sched.Sequence]*run{},
+		engine: e, pool: pool, loaded: e.loads.Add(1),
 		mask: e.unreachable(), stops: e.tokenizer.Stops(),
 		drafts: o.Draft && o.Kind != Instant, held: heldGrammars{max: heldMax, uses: map[*grammar.Grammar]int{}},
 	}
@@ -180,7 +185,7 @@ func (s *Stepper) submit(j *Job, now time.Time) error {
 	}
 	s.held.add(grammars)
 	r.trail = s.follow(j, &r.seq, now)
-	s.runs[&r.seq] = r
+	r.seq.Owner = r
 	s.order = append(s.order, r)
 	j.cached.Store(int64(cached))
 	j.Output.Push(abi.Event{Kind: abi.EventStart, Usage: abi.Usage{
@@ -233,7 +238,7 @@ func (s *Stepper) Step(now time.Time) bool {
 func (s *Stepper) launchNext(now time.Time) bool {
 	plan := s.sched.Plan(now)
 	for _, q := range plan.Expired {
-		s.end(s.runs[q], &abi.Error{Kind: abi.Overloaded, Op: "engine.Step", RetryAfter: s.sched.RetryAfter(),
+		s.end(runOf(q), &abi.Error{Kind: abi.Overloaded, Op: "engine.Step", RetryAfter: s.sched.RetryAfter(),
 			Msg: fmt.Sprintf("the request waited longer than %v in the queue; try again", s.engine.options.Batch.QueueTimeout)}, now)
 	}
 	s.owe(plan.Before)
@@ -320,7 +325,7 @@ func (s *Stepper) account(plan *sched.Plan) (prefill, decode int) {
 			continue
 		}
 		prefill += rows
-		if r := s.runs[it.Seq]; r != nil {
+		if r := runOf(it.Seq); r != nil {
 			r.job.input.Store(computedInput(&r.seq))
 			r.job.Began(r.seq.Started)
 		}
@@ -337,7 +342,7 @@ func computedInput(q *sched.Sequence) int64 {
 // deliver pushes the events of the step's tokens.
 func (s *Stepper) deliver(plan *sched.Plan, now time.Time) {
 	for _, it := range plan.Items {
-		if r := s.runs[it.Seq]; r != nil && it.Logits {
+		if r := runOf(it.Seq); r != nil && it.Logits {
 			s.advance(r, now)
 		}
 	}
@@ -375,7 +380,9 @@ func (s *Stepper) advance(r *run, now time.Time) {
 // delivered tells that the reader was given all there is up to here: from then on another node pays for the job, too.
 func (s *Stepper) delivered(r *run) {
 	r.job.delivered.Store(int64(r.produced))
-	s.sched.Pay(&r.seq)
+	if r.seq.Unpaid {
+		s.sched.Pay(&r.seq)
+	}
 }
 
 // complete ends an answer that the model or its budget ended.
@@ -403,7 +410,7 @@ func (s *Stepper) leave(r *run, result Result, now time.Time) {
 	}
 	result.Computed = r.seq.Computed()
 	result.Handle = s.sched.Finish(&r.seq, now, pin)
-	delete(s.runs, &r.seq)
+	r.seq.Owner = nil
 	s.held.drop(r.job.Request.grammars())
 	s.order = slices.DeleteFunc(s.order, func(o *run) bool { return o == r })
 	result.Queue, result.Prefill, result.Decode = r.phases(now)

@@ -37,6 +37,8 @@ type Sequence struct {
 	// are used when the sequence decodes next, and Append empties Draft. See Config.Draft.
 	Draft  []int32
 	Chance float64
+	// Owner is what the caller knows the sequence by. The scheduler does not look at it.
+	Owner any
 
 	// Prompt is how many of Tokens are the prompt. Set by Add.
 	Prompt int
