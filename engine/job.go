@@ -200,9 +200,20 @@ type Output struct {
 	max     int // 0: no bound but the answer's own
 }
 
+// buffers are the memory of queues that were closed, of *[]abi.Event: a reader that is far behind makes one large.
+var buffers sync.Pool
+
+// takeBuffer returns an empty buffer, nil where there is none.
+func takeBuffer() []abi.Event {
+	if b, ok := buffers.Get().(*[]abi.Event); ok {
+		return *b
+	}
+	return nil
+}
+
 // NewOutput makes a queue that has Room while fewer than eventsMax events wait.
 func NewOutput(eventsMax int) *Output {
-	return &Output{ready: make(chan struct{}, 1), drained: make(chan struct{}, 1), max: eventsMax}
+	return &Output{events: takeBuffer(), ready: make(chan struct{}, 1), drained: make(chan struct{}, 1), max: eventsMax}
 }
 
 // NewWholeOutput makes a queue for an answer that is read when it is complete:
@@ -210,8 +221,24 @@ func NewOutput(eventsMax int) *Output {
 // speaks up with the last event only.
 func NewWholeOutput() *Output {
 	o := NewOutput(0)
-	o.events = make([]abi.Event, 0, 24) // a short answer's
+	o.events = slices.Grow(o.events, 24) // a short answer's
 	return o
+}
+
+// Close gives the memory of the queue, and of events that its reader drained, to other queues. Its reader calls it when it
+// reads no more. Who has not ended yet may push behind it.
+func (o *Output) Close(events []abi.Event) {
+	o.mu.Lock()
+	queued := o.events
+	o.events = nil
+	o.mu.Unlock()
+	for _, b := range [][]abi.Event{events, queued} {
+		if b = b[:cap(b)]; len(b) > 0 {
+			clear(b) // of what its events refer to
+			b = b[:0]
+			buffers.Put(&b)
+		}
+	}
 }
 
 // Ready receives a value when events were pushed since the last Drain.
@@ -244,6 +271,9 @@ func (o *Output) Drain(dst []abi.Event) []abi.Event {
 		}
 	}
 	if len(dst) == 0 {
+		if cap(dst) == 0 {
+			dst = takeBuffer()
+		}
 		dst, o.events = o.events, dst
 		return dst
 	}

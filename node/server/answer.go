@@ -151,6 +151,10 @@ func (a *answer) unrefunded() bool {
 // close ends watching and settles what was not settled: after a panic, or when
 // the headers of a stream could not be written.
 func (a *answer) close() {
+	defer func() {
+		a.stream.Output().Close(a.events)
+		a.events = nil
+	}()
 	if a.seen != nil {
 		a.x.s.watcher.remove(a.seen)
 	}

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"slices"
+	"sync"
 	"time"
 
 	"corenode/engine"
@@ -28,10 +29,18 @@ type streamed struct {
 	deadline time.Time // when the write deadline was last moved
 }
 
+// frameBuffers are those of streams that have ended, of *[]byte. Larger ones than frameKeep are not kept.
+var frameBuffers sync.Pool
+
+const frameKeep = 256 << 10
+
 // beginStream hands an answer that streams to fasthttp. The headers leave at once, or when a proxy can take them: the
 // request is admitted.
 func (x *exchange) beginStream(stream Stream, model string) {
 	a := &streamed{}
+	if frame, ok := frameBuffers.Get().(*[]byte); ok {
+		a.frame = *frame
+	}
 	defer func() {
 		if !x.streamed { // else Close does it
 			a.close()
@@ -113,6 +122,10 @@ func (a *streamed) Read([]byte) (int, error) {
 // body leave: who has read all of it, and not only the last event, finds the request in log, metrics and traces.
 func (a *streamed) Close() error {
 	a.close()
+	frame := a.frame[:0]
+	if a.frame = nil; cap(frame) <= frameKeep {
+		frameBuffers.Put(&frame)
+	}
 	a.x.close(time.Now())
 	return nil
 }
@@ -244,11 +257,15 @@ func (a *streamed) withToken(events []abi.Event) []abi.Event {
 	if a.content || a.x.route != routeChat {
 		return events
 	}
-	a.early = append(a.early, events...)
-	if !slices.ContainsFunc(events, func(e abi.Event) bool { return isContent(e) || e.Kind == abi.EventEnd }) {
+	begins := !slices.ContainsFunc(events, func(e abi.Event) bool { return isContent(e) || e.Kind == abi.EventEnd })
+	if begins || len(a.early) > 0 {
+		a.early = append(a.early, events...)
+		events = a.early
+	}
+	if begins {
 		return nil
 	}
-	events, a.early = a.early, nil
+	a.early = nil
 	return events
 }
 

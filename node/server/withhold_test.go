@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"corenode/actors/account"
+	"corenode/engine"
 	"corenode/wasm/abi"
 )
 
@@ -142,7 +143,7 @@ func TestFree(t *testing.T) {
 func TestPanicBeforeAStreamIsFree(t *testing.T) {
 	n := start(t, Config{}, newFakeBackend(say()))
 	for _, streamed := range []bool{false, true} {
-		s := &fakeStream{cancelled: make(chan struct{}), ended: make(chan struct{})}
+		s := &fakeStream{out: engine.NewOutput(1), cancelled: make(chan struct{}), ended: make(chan struct{})}
 		close(s.ended)
 		a := &answer{}
 		who := &Identity{Account: &account.Account{}}

@@ -1,0 +1,36 @@
+package engine
+
+import (
+	"testing"
+
+	"corenode/wasm/abi"
+)
+
+// TestClosedQueue: the memory of a closed queue has nothing of its answer, and what is pushed behind its end is in no other queue.
+func TestClosedQueue(t *testing.T) {
+	push := func(o *Output, text string) { o.Push(abi.Event{Kind: abi.EventDelta, Text: text}) }
+	ended := NewOutput(8)
+	push(ended, "read")
+	read := ended.Drain(nil)
+	push(ended, "unread")
+	unread := ended.events
+	ended.Close(read)
+	for _, b := range [][]abi.Event{read, unread} {
+		if e := b[:1][0]; e.Text != "" || e.Kind != 0 {
+			t.Errorf("a buffer that was given away has %+v", e)
+		}
+	}
+	push(ended, "late")
+	ended.Close(nil)
+	for range 4 {
+		o := NewOutput(8)
+		push(ended, "after the end")
+		push(o, "own")
+		if got := o.Drain(nil); len(got) != 1 || got[0].Text != "own" {
+			t.Fatalf("another queue has %+v", got)
+		}
+	}
+	if got := ended.Drain(nil); len(got) != 4 {
+		t.Errorf("what was pushed behind the end: %+v", got)
+	}
+}
