@@ -310,6 +310,7 @@ func (o *Output) Room() bool {
 		return true
 	}
 	o.mu.Lock()
-	defer o.mu.Unlock()
-	return len(o.events) < o.max
+	queued := len(o.events)
+	o.mu.Unlock()
+	return queued < o.max
 }

@@ -42,7 +42,7 @@ func (s *Stepper) sample(l *launched) {
 		if r == nil {
 			continue
 		}
-		it.Kept = r.sample(d, it.Draft, s.stops)
+		it.Kept = r.sample(&d, it.Draft, s.stops)
 		if r.fromLayer {
 			s.layerDrafts.count(len(it.Draft), it.Kept)
 		} else {
@@ -57,7 +57,7 @@ func (s *Stepper) sample(l *launched) {
 // what the next row was computed from, and the answer is not complete, that row
 // is what would have been computed next without a draft. So the sampler draws
 // the same tokens, in the same order and state, with and without.
-func (r *run) sample(d draws, draft, stops []int32) (kept int) {
+func (r *run) sample(d *draws, draft, stops []int32) (kept int) {
 	r.sampled, r.events = r.sampled[:0], r.events[:0]
 	for i := range 1 + len(draft) {
 		// A draw that nothing holds says where the model would end a call or a form that may not
@@ -88,7 +88,7 @@ func (r *run) sample(d draws, draft, stops []int32) (kept int) {
 }
 
 // free is what a row draws if nothing is held.
-func (d draws) free(r *run, i int) int32 {
+func (d *draws) free(r *run, i int) int32 {
 	if d.logits == nil {
 		return d.frees[i]
 	}
@@ -96,7 +96,7 @@ func (d draws) free(r *run, i int) int32 {
 }
 
 // token is what a row draws.
-func (d draws) token(r *run, i int, unfinished bool, stops []int32) int32 {
+func (d *draws) token(r *run, i int, unfinished bool, stops []int32) int32 {
 	if d.logits == nil {
 		return d.tokens[i]
 	}
