@@ -200,16 +200,13 @@ type Output struct {
 	max     int // 0: no bound but the answer's own
 }
 
-// buffers are the memory of queues that were closed, of *[]abi.Event: a reader that is far behind makes one large.
-var buffers sync.Pool
+// buffers are the memory of queues that were closed: a reader that is far behind makes one large.
+var buffers = sync.Pool{New: func() any { return new([]abi.Event) }}
 
-// takeBuffer returns an empty buffer, nil where there is none.
-func takeBuffer() []abi.Event {
-	if b, ok := buffers.Get().(*[]abi.Event); ok {
-		return *b
-	}
-	return nil
-}
+// bufferMax is the most events of a buffer that is used again: 144 KB.
+const bufferMax = 1024
+
+func takeBuffer() []abi.Event { return *buffers.Get().(*[]abi.Event) }
 
 // NewOutput makes a queue that has Room while fewer than eventsMax events wait.
 func NewOutput(eventsMax int) *Output {
@@ -233,7 +230,7 @@ func (o *Output) Close(events []abi.Event) {
 	o.events = nil
 	o.mu.Unlock()
 	for _, b := range [][]abi.Event{events, queued} {
-		if b = b[:cap(b)]; len(b) > 0 {
+		if b = b[:cap(b)]; len(b) > 0 && len(b) <= bufferMax {
 			clear(b) // of what its events refer to
 			b = b[:0]
 			buffers.Put(&b)

@@ -269,9 +269,10 @@ func (t *Tree) newRequest(c account.Call) (*request, *abi.Error) {
 		hold: hold{told: make(chan error, 1), done: make(chan struct{})}}
 	r.job.ID, r.job.Account, r.job.Request, r.job.Pin = c.RequestID, c.Account.CacheAccount(c.Peer), c.Request, m.pinBytes > 0
 	r.job.Session, r.job.Forwarded = string(r.key[:]), r.peer()
-	r.job.Output = engine.NewWholeOutput()
 	if c.Request.Stream {
 		r.job.Output = engine.NewOutput(t.cfg.OutputEventsMax)
+	} else {
+		r.job.Output = engine.NewWholeOutput()
 	}
 	r.job.Finished = r.finished
 	if r.peer() {

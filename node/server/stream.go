@@ -29,18 +29,15 @@ type streamed struct {
 	deadline time.Time // when the write deadline was last moved
 }
 
-// frameBuffers are those of streams that have ended, of *[]byte. Larger ones than frameKeep are not kept.
-var frameBuffers sync.Pool
+// frameBuffers are those of streams that have ended. Larger ones than frameKeep are not kept.
+var frameBuffers = sync.Pool{New: func() any { return new([]byte) }}
 
 const frameKeep = 256 << 10
 
 // beginStream hands an answer that streams to fasthttp. The headers leave at once, or when a proxy can take them: the
 // request is admitted.
 func (x *exchange) beginStream(stream Stream, model string) {
-	a := &streamed{}
-	if frame, ok := frameBuffers.Get().(*[]byte); ok {
-		a.frame = *frame
-	}
+	a := &streamed{frame: *frameBuffers.Get().(*[]byte)}
 	defer func() {
 		if !x.streamed { // else Close does it
 			a.close()
