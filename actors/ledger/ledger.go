@@ -199,6 +199,9 @@ type Log struct {
 	store   Store
 	journal journal // owned by the actor's goroutine
 
+	// puts are what the store is asked, one at a time, and ends what came of them. Made by the first commit that needs them.
+	puts chan limit.Batch
+	ends chan outcome
 	// stuck is a transaction that took the store too long; nil without one. Until it ends no row
 	// may go to the store. Owned by the commit under way.
 	stuck *slow
@@ -372,8 +375,13 @@ func (l *Log) runCommit(self *system.Ref, batch []item, seq uint64) {
 	}
 }
 
-// Wait returns when the last commit has ended. Call it after the actor has stopped.
-func (l *Log) Wait() { l.running.Wait() }
+// Wait returns when the last commit has ended. Call it once, after the actor has stopped.
+func (l *Log) Wait() {
+	l.running.Wait()
+	if l.puts != nil {
+		close(l.puts)
+	}
+}
 
 // Stopped answers what waits: nothing, unless the store is failing or the ledger was given up.
 func (a *ledger) Stopped() {

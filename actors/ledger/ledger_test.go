@@ -87,7 +87,10 @@ func start(t *testing.T, cfg Config, m *memory) (*Log, *system.Ref) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(s.Stop)
+	t.Cleanup(func() {
+		s.Stop()
+		l.Wait()
+	})
 	return l, ref
 }
 

@@ -33,7 +33,6 @@ type outcome struct {
 
 // slow is a transaction that took the store longer than SlowAfter.
 type slow struct {
-	end  <-chan outcome
 	rows int // as in outcome
 }
 
@@ -74,7 +73,7 @@ func (l *Log) free() bool {
 		return true
 	}
 	select {
-	case late := <-l.stuck.end:
+	case late := <-l.ends:
 		l.reason = nil
 		if late.err == nil || l.cfg.Rejects(late.err) {
 			l.late = outcome{err: late.err, rows: l.stuck.rows}
@@ -108,25 +107,39 @@ func (l *Log) putWithTimeout(b limit.Batch) (verdicts []limit.Verdict, asked boo
 		return nil, true, nil
 	}
 	b.Rows, b.Asks = slices.Clone(b.Rows), slices.Clone(b.Asks) // the store writes ids into the rows
-	end := make(chan outcome, 1)
-	go func() {
-		defer func() {
-			if r := recover(); r != nil {
-				end <- outcome{err: fmt.Errorf("store panicked: %v", r)}
-			}
-		}()
-		verdicts, err := l.put(b)
-		end <- outcome{verdicts: verdicts, err: err}
-	}()
+	if l.puts == nil {
+		l.puts, l.ends = make(chan limit.Batch), make(chan outcome, 1)
+		go l.putEach()
+	}
+	l.puts <- b
 	timer := time.NewTimer(l.cfg.SlowAfter)
 	defer timer.Stop()
 	select {
-	case is := <-end:
+	case is := <-l.ends:
 		return is.verdicts, true, is.err
 	case <-timer.C:
-		l.stuck = &slow{end: end}
+		l.stuck = new(slow)
 		return nil, true, l.tooSlow()
 	}
+}
+
+// putEach gives batches to the store until Wait. It is one goroutine for all of them: its stack has grown to what the
+// store needs.
+func (l *Log) putEach() {
+	for b := range l.puts {
+		l.ends <- l.putOne(b)
+	}
+}
+
+// putOne is put; a panic of the store is an error like any other.
+func (l *Log) putOne(b limit.Batch) (is outcome) {
+	defer func() {
+		if r := recover(); r != nil {
+			is.err = fmt.Errorf("store panicked: %v", r)
+		}
+	}()
+	is.verdicts, is.err = l.put(b)
+	return is
 }
 
 // replay writes the rows of the spill journal to the store and empties the journal. It
