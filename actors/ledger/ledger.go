@@ -24,7 +24,6 @@ import (
 
 	"corenode/actors/account"
 	"corenode/actors/clock"
-	"corenode/actors/limit"
 	"corenode/actors/outage"
 	"corenode/actors/system"
 	"corenode/wasm/abi"
@@ -199,9 +198,9 @@ type Log struct {
 	store   Store
 	journal journal // owned by the actor's goroutine
 
-	// puts are what the store is asked, one at a time, and ends what came of them. Made by the first commit that needs them.
-	puts chan limit.Batch
-	ends chan outcome
+	committing worker       // runs commits; owned by the actor's goroutine
+	asking     worker       // asks the store; owned by the commit under way
+	ends       chan outcome // what came of that; has room for one
 	// stuck is a transaction that took the store too long; nil without one. Until it ends no row
 	// may go to the store. Owned by the commit under way.
 	stuck *slow
@@ -246,7 +245,7 @@ func NewLog(cfg Config, store Store) *Log {
 	if cfg.Open == nil {
 		cfg.Open = func() int { return 0 }
 	}
-	return &Log{cfg: cfg, store: store, journal: journal{rowsMax: cfg.RowsMax, batchMax: cfg.BatchMax}}
+	return &Log{cfg: cfg, store: store, journal: journal{rowsMax: cfg.RowsMax, batchMax: cfg.BatchMax}, ends: make(chan outcome, 1)}
 }
 
 // Stats may be called from any goroutine.
@@ -360,12 +359,14 @@ func (a *ledger) next(self *system.Ref) {
 	}
 	if batch := j.take(); batch != nil {
 		seq := j.seq + 1
-		a.log.running.Go(func() { a.log.runCommit(self, batch, seq) })
+		a.log.running.Add(1)
+		a.log.committing.do(func() { a.log.runCommit(self, batch, seq) })
 	}
 }
 
 // runCommit commits a batch and reports.
 func (l *Log) runCommit(self *system.Ref, batch []item, seq uint64) {
+	defer l.running.Done()
 	began := time.Now()
 	l.begun.Store(&began)
 	m := l.commit(batch, seq)
@@ -378,9 +379,8 @@ func (l *Log) runCommit(self *system.Ref, batch []item, seq uint64) {
 // Wait returns when the last commit has ended. Call it once, after the actor has stopped.
 func (l *Log) Wait() {
 	l.running.Wait()
-	if l.puts != nil {
-		close(l.puts)
-	}
+	l.committing.end()
+	l.asking.end()
 }
 
 // Stopped answers what waits: nothing, unless the store is failing or the ledger was given up.

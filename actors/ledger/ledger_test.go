@@ -471,6 +471,7 @@ func TestStoppedAnswers(t *testing.T) {
 			synctest.Wait()
 		}
 		s.Stop()
+		l.Wait()
 		if c := <-answers[0]; c.Err != nil {
 			t.Errorf("the one being committed: %+v", c)
 		}

@@ -107,11 +107,15 @@ func (l *Log) putWithTimeout(b limit.Batch) (verdicts []limit.Verdict, asked boo
 		return nil, true, nil
 	}
 	b.Rows, b.Asks = slices.Clone(b.Rows), slices.Clone(b.Asks) // the store writes ids into the rows
-	if l.puts == nil {
-		l.puts, l.ends = make(chan limit.Batch), make(chan outcome, 1)
-		go l.putEach()
-	}
-	l.puts <- b
+	l.asking.do(func() {
+		defer func() {
+			if r := recover(); r != nil {
+				l.ends <- outcome{err: fmt.Errorf("store panicked: %v", r)}
+			}
+		}()
+		verdicts, err := l.put(b)
+		l.ends <- outcome{verdicts: verdicts, err: err}
+	})
 	timer := time.NewTimer(l.cfg.SlowAfter)
 	defer timer.Stop()
 	select {
@@ -121,25 +125,6 @@ func (l *Log) putWithTimeout(b limit.Batch) (verdicts []limit.Verdict, asked boo
 		l.stuck = new(slow)
 		return nil, true, l.tooSlow()
 	}
-}
-
-// putEach gives batches to the store until Wait. It is one goroutine for all of them: its stack has grown to what the
-// store needs.
-func (l *Log) putEach() {
-	for b := range l.puts {
-		l.ends <- l.putOne(b)
-	}
-}
-
-// putOne is put; a panic of the store is an error like any other.
-func (l *Log) putOne(b limit.Batch) (is outcome) {
-	defer func() {
-		if r := recover(); r != nil {
-			is.err = fmt.Errorf("store panicked: %v", r)
-		}
-	}()
-	is.verdicts, is.err = l.put(b)
-	return is
 }
 
 // replay writes the rows of the spill journal to the store and empties the journal. It
