@@ -25,6 +25,7 @@ import (
 	"fmt"
 	"hash"
 	"log/slog"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -93,7 +94,7 @@ func Start(cfg Config, deps Deps) (*Tree, error) {
 	}
 	t := &Tree{cfg: cfg, deps: deps, log: deps.Logger, models: map[string]*model{},
 		requests: newRequests(cfg.RequestsMax), keys: newKeyMaker(cfg.Secret), quit: make(chan struct{}),
-		budget: session.NewBudget(cfg.AccountSessionsMax, cfg.AccountPinnedBytesMax), freeName: "free-" + rand.Text()}
+		budget: session.NewBudget(cfg.AccountSessionsMax, cfg.AccountPinnedBytesMax), freeName: "free-" + rand.Text() + "-"}
 	if t.log == nil {
 		t.log = slog.New(slog.DiscardHandler)
 	}
@@ -416,7 +417,7 @@ func (r *request) asked(err *abi.Error) *abi.Error {
 // Enter admits a request that generates nothing: it takes a permit until release
 // is called, which may be called again.
 func (t *Tree) Enter(a account.Account, key account.LimitedKey) (release func(), l account.Limits, err error) {
-	id := fmt.Sprintf("%s-%d", t.freeName, t.freeID.Add(1))
+	id := t.freeName + strconv.FormatUint(t.freeID.Add(1), 10)
 	now := time.Now()
 	r := &request{t: t, call: account.Call{RequestID: id, Account: a, Key: key}, ask: limit.Ask{RequestID: id, Free: true, Key: key},
 		began: now, expires: now.Add(t.cfg.FreeExpiry), lostAt: now.Add(2 * t.cfg.AdmissionTimeout), reply: make(chan reply, 1)}

@@ -182,7 +182,7 @@ func modelNotFound(id string) *abi.Error {
 // countTokens serves POST /v1/messages/count_tokens: a permit, no tokens, no money.
 func (x *exchange) countTokens() {
 	if n, ok := x.count(); ok {
-		x.json(fmt.Appendf(nil, `{"input_tokens":%d}`, n))
+		x.json(append(strconv.AppendInt([]byte(`{"input_tokens":`), int64(n), 10), '}'))
 	}
 }
 
