@@ -93,13 +93,12 @@ const workersMin = 16
 // workers is the library's dispatcher on a fixed set of goroutines. A new goroutine
 // for each wake-up would spend most of its time growing its stack.
 type workers struct {
-	work chan func()
-	quit chan struct{}
+	work chan func() // nil ends who takes it
 	wg   sync.WaitGroup
 }
 
 func startWorkers() *workers {
-	w := &workers{work: make(chan func()), quit: make(chan struct{})}
+	w := &workers{work: make(chan func())}
 	for range workersMin {
 		w.wg.Go(w.run)
 	}
@@ -107,13 +106,8 @@ func startWorkers() *workers {
 }
 
 func (w *workers) run() {
-	for {
-		select {
-		case f := <-w.work:
-			f()
-		case <-w.quit:
-			return
-		}
+	for f := <-w.work; f != nil; f = <-w.work {
+		f()
 	}
 }
 
@@ -131,6 +125,8 @@ func (w *workers) Schedule(f func()) {
 func (w *workers) Throughput() int { return messagesPerRound }
 
 func (w *workers) stop() {
-	close(w.quit)
+	for range workersMin {
+		w.work <- nil
+	}
 	w.wg.Wait()
 }
