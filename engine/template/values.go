@@ -2,6 +2,7 @@ package template
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -524,6 +525,11 @@ func equalLists(x, y list, budget *int, depth int) bool {
 }
 
 func compareNumbers(a, b value) int {
+	if x, ok := a.(int); ok {
+		if y, ok := b.(int); ok {
+			return cmp.Compare(x, y)
+		}
+	}
 	if isFloat(a) || isFloat(b) {
 		x, y := floatOf(a), floatOf(b)
 		switch {
