@@ -151,6 +151,7 @@ func (j *journal) take() []item {
 		j.singly--
 		n = 1
 	}
+	j.committing = make([]item, 0, n)
 	for _, it := range j.waiting[:n] {
 		if !it.must {
 			j.optional--
