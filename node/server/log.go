@@ -30,7 +30,7 @@ func (x *exchange) writeLog(total time.Duration, trace string) {
 		attrs = append(attrs, slog.String("model", x.modelName), slog.Bool("stream", x.stream))
 	}
 	if x.settled.Reason != "" {
-		attrs = append(attrs, x.settledAttrs()...)
+		attrs = x.appendSettled(attrs)
 	}
 	attrs = append(attrs, milliseconds("total_ms", total))
 	if trace != "" {
@@ -54,7 +54,9 @@ func (x *exchange) writeLog(total time.Duration, trace string) {
 			attrs = append(attrs, slog.String("cause", cutCause(x.cause.Error())))
 		}
 	}
-	x.s.log.LogAttrs(context.Background(), level, "request", attrs...)
+	r := slog.NewRecord(time.Now(), level, "request", 0) // no handler wants the place in the source, which LogAttrs would look for
+	r.AddAttrs(attrs...)
+	_ = x.s.log.Handler().Handle(context.Background(), r) // as LogAttrs does with its error
 }
 
 // causeMax bounds the cause in a line, in bytes: that of a panic has a stack.
@@ -68,17 +70,16 @@ func cutCause(text string) string {
 	return strings.ToValidUTF8(text[:causeMax], "") + "..."
 }
 
-// settledAttrs is what an admitted request cost.
-func (x *exchange) settledAttrs() []slog.Attr {
+// appendSettled adds what an admitted request cost.
+func (x *exchange) appendSettled(attrs []slog.Attr) []slog.Attr {
 	u := x.settled.Usage
-	attrs := []slog.Attr{
+	attrs = append(attrs,
 		slog.String("reason", string(x.settled.Reason)),
 		slog.Int64("input_tokens", u.InputUncached), slog.Int64("cache_read_tokens", u.CacheRead),
 		slog.Int64("cache_write_tokens", u.CacheWrite),
 		slog.Int64("output_tokens", u.Output), slog.Int64("reasoning_tokens", u.Reasoning),
 		slog.Int64("charge_nano", int64(x.settled.Charge)),
-		milliseconds("queue_ms", x.settled.Queue),
-	}
+		milliseconds("queue_ms", x.settled.Queue))
 	if x.settled.Prefill > 0 {
 		attrs = append(attrs, milliseconds("prefill_ms", x.settled.Prefill))
 	}

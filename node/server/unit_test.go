@@ -183,7 +183,7 @@ func TestLogLine(t *testing.T) {
 // TestLogLineOfAQueue: phases that a request did not reach are no zeros in its line.
 func TestLogLineOfAQueue(t *testing.T) {
 	x := &exchange{result: result{settled: account.Settled{Reason: "canceled", Queue: time.Second}}}
-	for _, a := range x.settledAttrs() {
+	for _, a := range x.appendSettled(nil) {
 		if a.Key == "prefill_ms" || a.Key == "decode_ms" {
 			t.Error(a)
 		}
