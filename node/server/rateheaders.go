@@ -50,27 +50,28 @@ func setRateHeaders(h *fasthttp.ResponseHeader, f family, l account.Limits, now 
 	tokens := bucket{l.TokensLimit, l.TokensRemaining, l.TokensReset}.normal(now)
 	var buf [40]byte
 	if f != familyMessages {
-		set(h, chatRequests, requests, append(buf[:0], resetDuration(requests.reset.Sub(now))...))
-		set(h, chatTokens, tokens, append(buf[:0], resetDuration(tokens.reset.Sub(now))...))
+		set(h, requests, append(buf[:0], resetDuration(requests.reset.Sub(now))...), chatRequests)
+		set(h, tokens, append(buf[:0], resetDuration(tokens.reset.Sub(now))...), chatTokens)
 		return
 	}
 	second := roundUp(requests.reset)
 	reset := second.UTC().AppendFormat(buf[:0], time.RFC3339)
-	set(h, messagesRequests, requests, reset)
+	set(h, requests, reset, messagesRequests)
 	if other := roundUp(tokens.reset); !other.Equal(second) {
 		reset = other.UTC().AppendFormat(buf[:0], time.RFC3339)
 	}
-	for _, names := range messagesTokens {
-		set(h, names, tokens, reset)
-	}
+	set(h, tokens, reset, messagesTokens[:]...)
 }
 
-// set writes the three headers of one bucket.
-func set(h *fasthttp.ResponseHeader, names [3][]byte, b bucket, reset []byte) {
-	var buf [20]byte
-	h.SetCanonical(names[0], strconv.AppendInt(buf[:0], b.limit, 10))
-	h.SetCanonical(names[1], strconv.AppendInt(buf[:0], b.remaining, 10))
-	h.SetCanonical(names[2], reset)
+// set writes the three headers of one bucket, under each of the names.
+func set(h *fasthttp.ResponseHeader, b bucket, reset []byte, names ...[3][]byte) {
+	var limit, remaining [20]byte
+	values := [3][]byte{strconv.AppendInt(limit[:0], b.limit, 10), strconv.AppendInt(remaining[:0], b.remaining, 10), reset}
+	for _, of := range names {
+		for i, name := range of {
+			h.SetCanonical(name, values[i])
+		}
+	}
 }
 
 // bucket is one limit as headers show it.
