@@ -87,8 +87,11 @@ func (s *Server) SetPeerKeys(ids []string) { s.peerKeys.Store(&ids) }
 // keyPeer is who calls, as the node that it is, if its key is another node's and it says for
 // which of its accounts it asks.
 func (s *Server) keyPeer(who *Identity, h *fasthttp.RequestHeader) *Identity {
+	if !slices.Contains(*s.peerKeys.Load(), who.KeyID) {
+		return who
+	}
 	partition := h.Peek(wire.PartitionHeader)
-	if len(partition) == 0 || len(partition) > 128 || !slices.Contains(*s.peerKeys.Load(), who.KeyID) {
+	if len(partition) == 0 || len(partition) > 128 {
 		return who
 	}
 	node, owner := *who, *who.Account
@@ -100,9 +103,11 @@ func (s *Server) keyPeer(who *Identity, h *fasthttp.RequestHeader) *Identity {
 // clusterPeer is who calls, if that is a node of the same database. It names the account itself, so that
 // the request finds what the account's own requests left in the cache here.
 func (s *Server) clusterPeer(secret []byte, h *fasthttp.RequestHeader) *Identity {
+	if len(s.cfg.ClusterToken) == 0 || subtle.ConstantTimeCompare(secret, []byte(s.cfg.ClusterToken)) != 1 {
+		return nil
+	}
 	partition := h.Peek(wire.PartitionHeader)
-	if len(s.cfg.ClusterToken) == 0 || len(partition) == 0 || len(partition) > 128 ||
-		subtle.ConstantTimeCompare(secret, []byte(s.cfg.ClusterToken)) != 1 {
+	if len(partition) == 0 || len(partition) > 128 {
 		return nil
 	}
 	return &Identity{KeyID: clusterName, Peer: account.ClusterPeer(),

@@ -43,7 +43,7 @@ func (s *Server) headerReceived(h *fasthttp.RequestHeader) fasthttp.RequestConfi
 // waits for the 100 would wait in vain.
 func spellExpect(h *fasthttp.RequestHeader) {
 	known := []byte("100-continue")
-	if bytes.EqualFold(h.Peek(fasthttp.HeaderExpect), known) {
+	if bytes.EqualFold(h.PeekCanonical([]byte(fasthttp.HeaderExpect)), known) {
 		h.SetBytesV(fasthttp.HeaderExpect, known)
 	}
 }
@@ -197,9 +197,9 @@ func (b *body) release() {
 // request.
 func (x *exchange) deferBody() {
 	h := &x.ctx.Request.Header
-	if h.Peek(skippedHeader) != nil || x.ctx.RequestBodyStream() != nil && h.ContentLength() != 0 && h.ContentLength() != -2 {
-		x.unreadBody = true
-	}
+	skipped := h.PeekCanonical([]byte(skippedHeader)) != nil
+	x.wanted = !skipped && x.ctx.RequestBodyStream() != nil && h.ContentLength() != 0 && h.ContentLength() != -2
+	x.unreadBody = skipped || x.wanted
 }
 
 // readBody reads and decodes the request body. Headers are checked first, so
@@ -207,7 +207,7 @@ func (x *exchange) deferBody() {
 // also after an error.
 func (x *exchange) readBody() (*body, *abi.Error) {
 	h := &x.ctx.Request.Header
-	announced, skipped := h.ContentLength(), h.Peek(skippedHeader)
+	announced, skipped := h.ContentLength(), h.PeekCanonical([]byte(skippedHeader))
 	if skipped != nil {
 		announced, _ = strconv.Atoi(string(skipped)) // we wrote it
 	}

@@ -38,6 +38,7 @@ type exchange struct {
 	body       body    // until it is parsed
 	unreadBody bool    // bytes of the body may still be on the connection
 	gone       bool    // its client left within the body: what it is answered is read by few
+	wanted     bool    // headerReceived has found nothing against the headers
 	modelName  string  // only ids of the catalog: others are the client's words
 	asked      string  // the model that the client named, if a rewrite module had a say and it is no longer than askedMax
 	stream     bool
@@ -106,7 +107,7 @@ func (s *Server) begin(ctx *fasthttp.RequestCtx) *exchange {
 		ctx.SetConnectionClose()
 	}
 	x.resource = s.resourceOf(&ctx.Request.Header)
-	if v := ctx.Request.Header.Peek("X-Stainless-Retry-Count"); len(v) > 0 && len(v) <= 2 {
+	if v := ctx.Request.Header.PeekCanonical([]byte("X-Stainless-Retry-Count")); len(v) > 0 && len(v) <= 2 {
 		if n, err := strconv.Atoi(string(v)); err == nil {
 			x.retries = n
 		}

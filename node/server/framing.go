@@ -23,7 +23,7 @@ var tokenByte = func() (t [256]bool) {
 func misframed(h *fasthttp.RequestHeader) *abi.Error {
 	length, coding := false, false
 	for line := range bytes.Lines(h.RawHeaders()) {
-		if line = bytes.TrimRight(line, "\r\n"); len(line) == 0 {
+		if line = bytes.TrimRight(bytes.TrimRight(line, "\n"), "\r"); len(line) == 0 {
 			break
 		}
 		if line[0] == ' ' || line[0] == '\t' {

@@ -21,7 +21,7 @@ func (x *exchange) generate() {
 		return
 	}
 	call := account.Call{RequestID: x.id, Account: *x.who.Account, Key: x.who.key(), Request: prepared,
-		SessionID: string(x.ctx.Request.Header.Peek("X-Session-Id")), Protocol: x.protocol(), Peer: x.who.Peer,
+		SessionID: string(x.ctx.Request.Header.PeekCanonical([]byte("X-Session-Id"))), Protocol: x.protocol(), Peer: x.who.Peer,
 		Priority: x.who.priority(&x.ctx.Request.Header)}
 	if x.translation != nil {
 		x.translator = x.translation.Module()

@@ -28,10 +28,12 @@ func (x *exchange) serve() {
 		x.fail(&abi.Error{Kind: abi.InvalidRequest, Msg: "this listener speaks HTTP/1.1 and HTTP/1.0"})
 		return
 	}
-	if err := misframed(&x.ctx.Request.Header); err != nil { // before the key: where the request ends is in doubt
-		x.closeAfter(unreadMax)
-		x.fail(err)
-		return
+	if !x.wanted { // else that was asked before
+		if err := misframed(&x.ctx.Request.Header); err != nil { // before the key: where the request ends is in doubt
+			x.closeAfter(unreadMax)
+			x.fail(err)
+			return
+		}
 	}
 	if x.route == routeUnknown {
 		if !x.preflightOfUnknown() {

@@ -24,11 +24,14 @@ func (x *exchange) beginTrace() {
 	default:
 		x.method = fasthttp.MethodGet
 	}
-	parent := h.Peek("Traceparent")
+	t, parent := x.s.deps.Tracer, h.PeekCanonical([]byte("Traceparent"))
+	if t == nil && len(parent) == 0 {
+		return
+	}
 	state := bytes.Join(h.PeekAll("Tracestate"), []byte(",")) // a list, which may stand in several lines
-	if t := x.s.deps.Tracer; t != nil {
+	if t != nil {
 		x.trace = t.Begin(parent, state, x.who.Peer.Forwards())
-	} else if len(parent) > 0 {
+	} else {
 		x.trace, _ = trace.Parse(parent, state)
 	}
 }
