@@ -492,7 +492,7 @@ func (l *Log) commit(batch []item, seq uint64) (m committed) {
 		}
 	}()
 	b := batchOf(batch)
-	if m.err = l.write(b, &m.decisions); m.err != nil {
+	if m.err = l.write(b, batch, &m.decisions); m.err != nil {
 		return m
 	}
 	if m.decisions.err != nil && len(b.Asks) > 0 && len(b.Rows) == 0 { // else it is said with the rows

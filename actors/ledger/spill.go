@@ -36,9 +36,9 @@ type slow struct {
 	rows int // as in outcome
 }
 
-// write gives a batch to the store, after all rows of the spill journal. If the store
+// write gives a batch to the store, made of those items, after all rows of the spill journal. If the store
 // fails, it writes the rows to the journal, and nothing is decided.
-func (l *Log) write(b limit.Batch, d *decisions) (err error) {
+func (l *Log) write(b limit.Batch, of []item, d *decisions) (err error) {
 	asked := l.behind.Load() > 0 || !isEmpty(b)
 	if l.cfg.Spill == nil {
 		d.verdicts, d.err = l.put(b)
@@ -60,7 +60,7 @@ func (l *Log) write(b limit.Batch, d *decisions) (err error) {
 		return d.err
 	}
 	l.cause = d.err
-	if err = l.spill(b.Rows, d.err); err == nil && d.maybe && l.stuck != nil {
+	if err = l.spill(batchOf(of).Rows, d.err); err == nil && d.maybe && l.stuck != nil {
 		l.stuck.rows = len(b.Rows) // it was asked, so the journal was empty
 	}
 	return err
@@ -95,7 +95,7 @@ func (l *Log) tooSlow() error {
 	return fmt.Errorf("%w; a transaction before ended with: %w", errSlow, l.reason)
 }
 
-// putWithTimeout gives a batch to the store and waits at most SlowAfter. A call that
+// putWithTimeout gives a batch to the store, whose it is from then on, and waits at most SlowAfter. A call that
 // takes longer goes on in the background; until it ends the store gets no other call, and
 // asked is false. Its rows are in the journal meanwhile. If it succeeds after all, the next
 // replay goes on behind them.
@@ -106,7 +106,6 @@ func (l *Log) putWithTimeout(b limit.Batch) (verdicts []limit.Verdict, asked boo
 	if isEmpty(b) {
 		return nil, true, nil
 	}
-	b.Rows, b.Asks = slices.Clone(b.Rows), slices.Clone(b.Asks) // the store writes ids into the rows
 	l.asking.do(func() {
 		defer func() {
 			if r := recover(); r != nil {
@@ -175,6 +174,7 @@ func (l *Log) replayBatch(batch []account.Entry) (taken int, err error) {
 
 // appendSpilled is putWithTimeout of rows that the journal gives next.
 func (l *Log) appendSpilled(rows []account.Entry) error {
+	rows = slices.Clone(rows) // the store writes ids into them
 	_, _, err := l.putWithTimeout(limit.Batch{Rows: rows})
 	if l.stuck != nil { // it was asked: the first batch is given when nothing is on its way, and none after one that takes too long
 		l.stuck.rows = len(rows)
