@@ -15,10 +15,10 @@ import (
 //
 // States: none -> sent -> known, or back to none when the ledger did not take it.
 type hold struct {
-	sent         atomic.Bool   // the row is or was on its way
-	began, ended time.Time     // began is written before sent is set, ended before done is closed
-	told         chan error    // what Stream.Held gives out; has room for one
-	done         chan struct{} // closed when err and refused are known
+	sent         atomic.Bool // the row is or was on its way
+	began, ended time.Time   // began is written before sent is set, ended before known is
+	told         chan error  // what Stream.Held gives out; has room for one
+	known        atomic.Bool // err and refused are written
 	err          *abi.Error
 	refused      bool // the store never saw the row
 }
@@ -48,7 +48,7 @@ func (h *hold) withdraw() { h.sent.Store(false) }
 // committed is the ledger's answer, given once.
 func (h *hold) committed(c ledger.Commit) {
 	h.err, h.refused, h.ended = c.Err, c.Refused, time.Now()
-	close(h.done) // before anyone can settle because of it
+	h.known.Store(true) // before anyone can settle because of it
 	if c.Err != nil {
 		h.told <- c.Err
 	} else {
@@ -57,15 +57,11 @@ func (h *hold) committed(c ledger.Commit) {
 }
 
 func (h *hold) fate() holdFate {
-	if !h.sent.Load() {
-		return holdRefused
-	}
-	select {
-	case <-h.done:
-	default:
-		return holdPending
-	}
 	switch {
+	case !h.sent.Load():
+		return holdRefused
+	case !h.known.Load():
+		return holdPending
 	case h.err == nil:
 		return holdDurable
 	case h.refused:

@@ -267,7 +267,7 @@ func (t *Tree) newRequest(c account.Call) (*request, *abi.Error) {
 			Key: c.Key},
 		key:   t.keys.key(c),
 		reply: make(chan reply, 1), done: make(chan struct{}), settledCh: make(chan struct{}),
-		hold: hold{told: make(chan error, 1), done: make(chan struct{})}}
+		hold: hold{told: make(chan error, 1)}}
 	r.job.ID, r.job.Account, r.job.Request, r.job.Pin = c.RequestID, c.Account.CacheAccount(c.Peer), c.Request, m.pinBytes > 0
 	r.job.Session, r.job.Forwarded = string(r.key[:]), r.peer()
 	if c.Request.Stream {
@@ -379,18 +379,15 @@ func (t *Tree) admit(r *request) reply {
 
 // await waits for the one answer of a request that is on its way.
 func (t *Tree) await(r *request) reply {
-	timer := time.NewTimer(t.cfg.AdmissionTimeout)
+	timer := time.AfterFunc(t.cfg.AdmissionTimeout, func() {
+		r.decide(abandoned, reply{err: system.TooManyRequests("tree.admit", errors.New("admission timed out"))})
+	})
 	defer timer.Stop()
-	select {
-	case answer := <-r.reply:
-		return answer
-	case <-timer.C:
+	answer := <-r.reply
+	if r.phase.Load() == abandoned {
+		t.counters.Abandoned.Add(1)
 	}
-	if !r.phase.CompareAndSwap(waiting, abandoned) {
-		return <-r.reply // it was decided at the last moment
-	}
-	t.counters.Abandoned.Add(1)
-	return reply{err: system.TooManyRequests("tree.admit", errors.New("admission timed out"))}
+	return answer
 }
 
 // refuse counts a refusal and returns it as a plain error.

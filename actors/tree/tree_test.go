@@ -277,7 +277,7 @@ func TestFinishedWithoutHold(t *testing.T) {
 // find it on its way.
 func TestHoldIsKnownBeforeItIsTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := &hold{told: make(chan error), done: make(chan struct{})} // no room: the ledger is kept at telling
+		h := &hold{told: make(chan error)} // no room: the ledger is kept at telling
 		h.begin()
 		go h.committed(ledger.Commit{Err: errGone()})
 		synctest.Wait()
