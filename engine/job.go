@@ -195,7 +195,7 @@ type Output struct {
 	events []abi.Event // Guarded by mu
 	first  time.Time   // when the first token was pushed, of a queue without a bound. Guarded by mu
 	ready  chan struct{}
-	// drained has a value after a Drain of a queue that had no room.
+	// drained has a value after a Drain of a queue that had no room; nil of one without a bound.
 	drained chan struct{}
 	max     int // 0: no bound but the answer's own
 }
@@ -217,9 +217,7 @@ func NewOutput(eventsMax int) *Output {
 // it always has Room, being bounded by the request's max_tokens, and Ready
 // speaks up with the last event only.
 func NewWholeOutput() *Output {
-	o := NewOutput(0)
-	o.events = slices.Grow(o.events, 24) // a short answer's
-	return o
+	return &Output{events: slices.Grow(takeBuffer(), 24), ready: make(chan struct{}, 1)} // those of a short answer
 }
 
 // Close gives the memory of the queue, and of events that its reader drained, to other queues. Its reader calls it when it
