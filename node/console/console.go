@@ -47,7 +47,8 @@ type Deps struct {
 	// Operator finds the one whose token it is; Named that of a name, the zero value without one.
 	Operator func(token string) (operators.Operator, bool)
 	Named    func(name string) operators.Operator
-	// Samples writes all series of the node as the text format of Prometheus has them, in any order.
+	// Samples writes the node's series, those that the charts are made of among them, as the text format of Prometheus has
+	// them, in any order.
 	Samples func(io.Writer)
 	// API is the base URL of the node's API as this machine reaches it, for the playground.
 	API string

@@ -350,11 +350,12 @@ func (s *Server) adminReady(ctx *fasthttp.RequestCtx) {
 // own, and those of the process and the Go runtime.
 func (s *Server) WriteMetrics(w io.Writer) {
 	var raw bytes.Buffer
+	s.metrics.more.WritePrometheus(&raw)
 	s.WriteSamples(&raw)
 	exposition.Write(w, raw.Bytes())
 }
 
-// WriteSamples writes the same series as they come, one a line in any order: for those who read them by name.
+// WriteSamples writes those of which the console draws something, and others, as they come, one a line in any order.
 func (s *Server) WriteSamples(w io.Writer) {
 	if s.deps.Translators != nil {
 		s.metrics.foresee(s.deps.Translators.Routers())

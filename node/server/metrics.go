@@ -21,7 +21,8 @@ const metricsType = "text/plain; version=0.0.4; charset=utf-8"
 // routes of modules, which are made when they are first read or counted: no label comes
 // from a client, and there are none of accounts.
 type metrics struct {
-	set *vm.Set
+	set  *vm.Set
+	more *vm.Set // histograms of which the console draws nothing: they cost more to write than all the rest
 
 	requests [routeModule][]*vm.Counter // by kind, one past the kinds for answers without error
 	sockets  *vm.Counter                // WebSockets, whose status their kind does not say
@@ -56,7 +57,7 @@ const (
 
 // newMetrics makes all series of a server. Package node/metrics says what each is.
 func newMetrics(s *Server) *metrics {
-	m := &metrics{set: vm.NewSet()}
+	m := &metrics{set: vm.NewSet(), more: vm.NewSet()}
 	m.makeRequests()
 	for phase, name := range [...]string{phaseQueue: "queue", phasePrefill: "prefill", phaseDecode: "decode"} {
 		m.left[phase] = m.set.NewCounter(fmt.Sprintf(`corenode_disconnects_total{phase="%s"}`, name))
@@ -70,16 +71,16 @@ func newMetrics(s *Server) *metrics {
 	m.ttft = m.set.NewPrometheusHistogramExt("corenode_ttft_seconds", secondsBuckets)
 	m.itl = m.set.NewPrometheusHistogramExt("corenode_itl_seconds", gapBuckets)
 	m.queue = m.set.NewPrometheusHistogramExt("corenode_queue_seconds", secondsBuckets)
-	m.prefill = m.set.NewPrometheusHistogramExt("corenode_prefill_seconds", secondsBuckets)
-	m.decode = m.set.NewPrometheusHistogramExt("corenode_decode_seconds", secondsBuckets)
+	m.prefill = m.more.NewPrometheusHistogramExt("corenode_prefill_seconds", secondsBuckets)
+	m.decode = m.more.NewPrometheusHistogramExt("corenode_decode_seconds", secondsBuckets)
 	m.total = m.set.NewPrometheusHistogramExt("corenode_request_seconds", secondsBuckets)
 	for p, name := range phaseNames {
-		m.phases[p] = m.set.NewPrometheusHistogramExt(fmt.Sprintf("corenode_request_phase_seconds{phase=%q}", name), secondsBuckets)
+		m.phases[p] = m.more.NewPrometheusHistogramExt(fmt.Sprintf("corenode_request_phase_seconds{phase=%q}", name), secondsBuckets)
 	}
-	m.inputTokens = m.set.NewPrometheusHistogramExt("corenode_request_input_tokens", tokensBuckets)
-	m.outputTokens = m.set.NewPrometheusHistogramExt("corenode_request_output_tokens", tokensBuckets)
+	m.inputTokens = m.more.NewPrometheusHistogramExt("corenode_request_input_tokens", tokensBuckets)
+	m.outputTokens = m.more.NewPrometheusHistogramExt("corenode_request_output_tokens", tokensBuckets)
 	m.charged = m.set.NewFloatCounter("corenode_charged_usd_total")
-	m.steps = m.set.NewPrometheusHistogramExt("corenode_step_seconds", gapBuckets)
+	m.steps = m.more.NewPrometheusHistogramExt("corenode_step_seconds", gapBuckets)
 	m.stepRows[0] = m.set.NewCounter(`corenode_step_rows_total{kind="prefill"}`)
 	m.stepRows[1] = m.set.NewCounter(`corenode_step_rows_total{kind="decode"}`)
 	m.set.NewGauge("corenode_requests_in_flight", func() float64 { return float64(s.requests.count()) })

@@ -235,6 +235,7 @@ func TestForwardedIsCountedOnce(t *testing.T) {
 	}
 	var page strings.Builder
 	m.set.WritePrometheus(&page)
+	m.more.WritePrometheus(&page)
 	for _, line := range []string{"corenode_request_seconds_count 3", "corenode_ttft_seconds_count 1", "corenode_prefill_seconds_count 1",
 		"corenode_decode_seconds_count 1", `corenode_request_phase_seconds_count{phase="queue"} 1`, "corenode_request_input_tokens_sum 7",
 		"corenode_request_output_tokens_count 1", "corenode_queue_seconds_count 3"} {
