@@ -24,6 +24,7 @@ import (
 
 	"corenode/actors/account"
 	"corenode/actors/clock"
+	"corenode/actors/limit"
 	"corenode/actors/outage"
 	"corenode/actors/system"
 	"corenode/wasm/abi"
