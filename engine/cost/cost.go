@@ -6,7 +6,8 @@
 // terms are fitted to the measured steps by least squares of the relative error. Their sum is
 // multiplied by the pace of the machine, which is the median of measured / fitted over the
 // latest steps. So one disturbed step changes nothing, a busy neighbor shows after a few steps,
-// and what is learned of the model's shape stays.
+// and what is learned of the model's shape stays. A term of further rows counts at most as
+// twice a step of those rows alone, so no size is avoided for ever for what a neighbor did.
 //
 // It is pure: no clock, no randomness. A Model is not safe for concurrent use.
 package cost
@@ -75,7 +76,7 @@ func (m *Model) Predict(l Load) time.Duration {
 		return 0
 	}
 	x, n := featuresOf(l)
-	return time.Duration(dot(m.fit.terms[:n], &x) * m.pace * float64(time.Second))
+	return time.Duration(dot(m.fit.bounded[:n], &x) * m.pace * float64(time.Second))
 }
 
 // PredictLong is how long such a step takes on average over seconds, where Predict is about the
@@ -89,7 +90,7 @@ func (m *Model) PredictLong(l Load) time.Duration {
 	if fitted := dot(m.fit.terms[:], &m.longFeatures); fitted > 0 {
 		pace = m.longTook / fitted
 	}
-	return time.Duration(dot(m.fit.terms[:n], &x) * pace * float64(time.Second))
+	return time.Duration(dot(m.fit.bounded[:n], &x) * pace * float64(time.Second))
 }
 
 // Observe learns from a step.

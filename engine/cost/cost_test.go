@@ -120,6 +120,32 @@ func TestCostSurvivesDecoding(t *testing.T) {
 	}
 }
 
+// TestCostOfALargestStepIsBounded: one step that is larger than all others took very long. Steps of
+// its size are not believed to take many times as long as their rows do in smaller steps.
+func TestCostOfALargestStepIsBounded(t *testing.T) {
+	for _, m := range machines(4) {
+		var c cost.Model
+		piece, decode := cost.Load{}.With(0, 64, 1), cost.Load{}.With(64, 1, 1)
+		for range 40 {
+			c.Observe(piece, m.Took(piece))
+			c.Observe(decode, m.Took(decode))
+		}
+		large := cost.Load{}.With(0, 110, 1).With(0, 110, 1)
+		c.Observe(large, 30*m.Took(large))
+		for range 40 {
+			c.Observe(piece, m.Took(piece))
+			c.Observe(decode, m.Took(decode))
+		}
+		beside := decode.With(0, 64, 0)
+		if apart := m.Quiet(decode) + m.Quiet(piece); c.Predict(beside) > 2*apart {
+			t.Errorf("%s: a piece beside a decode is predicted to take %v, in steps of their own they take %v", m.Name, c.Predict(beside), apart)
+		}
+		if two := 2 * m.Quiet(piece); c.Predict(cost.Load{}.With(0, 110, 1)) > 4*two {
+			t.Errorf("%s: 110 rows are predicted to take %v, two pieces of 64 take %v", m.Name, c.Predict(cost.Load{}.With(0, 110, 1)), two)
+		}
+	}
+}
+
 // TestCostFollowsTheMachine: a neighbor that takes half the machine is in the
 // predictions after a few steps, and out of them after it is gone.
 func TestCostFollowsTheMachine(t *testing.T) {

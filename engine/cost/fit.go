@@ -38,9 +38,10 @@ const (
 
 // fit holds the terms of the model and the steps that they are fitted to.
 type fit struct {
-	terms  vector         // seconds for one of each feature
-	free   [features]bool // those that are not held at zero
-	strata [len(knots)]stratum
+	terms   vector         // seconds for one of each feature
+	free    [features]bool // those that are not held at zero
+	bounded vector         // terms to predict by: see bound
+	strata  [len(knots)]stratum
 	// The normal equations: the strata's sums by their weights.
 	products [features]vector // the lower triangle
 	sums     vector
@@ -79,6 +80,7 @@ func (f *fit) begin(secondsPerRow float64) {
 	for i := ramps; i < features; i++ {
 		f.terms[i] = secondsPerRow
 	}
+	f.bounded = f.terms
 }
 
 // earn takes a step that is predicted to take so many seconds and says whether the fit may
@@ -106,7 +108,33 @@ func (f *fit) learn(i int, x *vector, t, off float64) {
 	if f.due && f.reserve >= 0 {
 		f.due = false
 		f.solve()
+		f.bound()
 	}
+}
+
+// bound makes the terms to predict by. The rows between two knots could have a step of their own.
+// So with those below they are believed to take at most disturbed times as long as there. Else a
+// largest size that ran only while the machine was disturbed could be believed so dear that it never
+// runs again, and nothing would correct it: no larger size makes it stale. Of the terms of steps
+// below aloneRows only the sum is known, so such a step counts as one of aloneRows.
+func (f *fit) bound() {
+	f.bounded = f.terms
+	var took [len(knots)]float64 // by a step of so many rows
+	sum := f.terms[0] + f.terms[logits]
+	for k, low := range knots {
+		took[k] = sum
+		width := low // above the last knot
+		if k+1 < len(knots) {
+			width = knots[k+1] - low
+		}
+		row := &f.bounded[ramps+k]
+		if low >= aloneRows {
+			apart, _ := slices.BinarySearch(knots[:], max(width, aloneRows))
+			*row = min(*row, disturbed*took[apart]/float64(width))
+		}
+		sum += *row * float64(width)
+	}
+	f.spend(8 * len(knots))
 }
 
 // seen is how many of the features, from the first on, can be other than zero in stratum i.
