@@ -157,8 +157,9 @@ func sampleRequest(r tree.LiveRequest) why.Request {
 
 func sampleModel(id string, stats engine.Stats) why.Model {
 	s, p := stats.Scheduler, stats.Pool
-	return why.Model{ID: id, Running: s.Running, Waiting: s.Waiting, BatchMax: s.BatchMax, QueueWait: s.QueueWait,
-		StepTook: s.StepMeasured, StepExpected: s.StepPredicted, PrefillTokens: s.PrefillTokens, DecodeTokens: s.DecodeTokens,
+	return why.Model{ID: id, Running: s.Running, Waiting: s.Waiting, BatchMax: s.BatchMax, SequencesMax: s.SequencesMax,
+		QueueWait: s.QueueWait, StepTook: s.StepMeasured, StepExpected: s.StepPredicted,
+		PrefillTokens: s.PrefillTokens, DecodeTokens: s.DecodeTokens,
 		Preempted: s.Preempted + s.PreemptedFair, PagesFree: p.PagesFree, PagesAll: p.PagesFree + p.PagesOwned + p.PagesCached}
 }
 

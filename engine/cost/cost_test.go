@@ -138,7 +138,8 @@ func TestCostOfALargestStepIsBounded(t *testing.T) {
 		}
 		beside := decode.With(0, 64, 0)
 		if apart := m.Quiet(decode) + m.Quiet(piece); c.Predict(beside) > 2*apart {
-			t.Errorf("%s: a piece beside a decode is predicted to take %v, in steps of their own they take %v", m.Name, c.Predict(beside), apart)
+			t.Errorf("%s: a piece beside a decode is predicted to take %v, in steps of their own they take %v",
+				m.Name, c.Predict(beside), apart)
 		}
 		if two := 2 * m.Quiet(piece); c.Predict(cost.Load{}.With(0, 110, 1)) > 4*two {
 			t.Errorf("%s: 110 rows are predicted to take %v, two pieces of 64 take %v", m.Name, c.Predict(cost.Load{}.With(0, 110, 1)), two)

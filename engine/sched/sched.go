@@ -384,6 +384,7 @@ type Stats struct {
 	Gap           time.Duration // what a step in which something decodes may take, as planned
 	PrefillBudget int           // rows of prefill that fit beside what decodes now
 	BatchMax      int           // sequences like those that run that would be admitted
+	SequencesMax  int           // as configured
 	QueueWait     time.Duration // what the work that waits will take
 }
 
@@ -410,7 +411,7 @@ func (s *Scheduler) Stats() Stats {
 func (s *Scheduler) StatsSince(last Stats) Stats {
 	c := s.count
 	c.Running, c.Waiting, c.Paused = len(s.running), s.waiting, s.paused
-	c.Accounts = len(s.accounts)
+	c.Accounts, c.SequencesMax = len(s.accounts), s.config.SequencesMax
 	c.QueueWait, c.BatchMax, c.Gap, c.PrefillBudget = s.QueueWait(), last.BatchMax, last.Gap, last.PrefillBudget
 	return c
 }

@@ -37,6 +37,7 @@ type Model struct {
 	ID                     string
 	Running, Waiting       int
 	BatchMax               int // sequences that may run at once
+	SequencesMax           int // those that are configured; more than BatchMax would make gaps too long, or lack pages
 	QueueWait              time.Duration
 	StepTook, StepExpected time.Duration // of the latest step
 	PrefillTokens          int64         // counter, as of the end of a step
@@ -297,8 +298,9 @@ func prompt(before, after Sample) Cause {
 func models(before, after Sample) (causes []Cause) {
 	for _, m := range after.Models {
 		was := find(before.Models, func(o Model) bool { return o.ID == m.ID })
-		full := Cause{Name: "batch", rank: work, Sentence: fmt.Sprintf("%s runs %d sequences of %d that it would run at once.%s",
-			m.ID, m.Running, m.BatchMax, steps(Sample{Models: []Model{m}}))}
+		full := Cause{Name: "batch", rank: work, Sentence: fmt.Sprintf(
+			"%s runs %d sequences of %d that it would run at once; %d are configured.%s",
+			m.ID, m.Running, m.BatchMax, m.SequencesMax, steps(Sample{Models: []Model{m}}))}
 		if m.Waiting > 0 && m.Running >= m.BatchMax {
 			full.Weight = 1 + float64(m.Waiting)/float64(max(1, m.Running))
 		}

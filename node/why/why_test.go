@@ -11,7 +11,8 @@ import (
 func calm() (before, after Sample) {
 	at := time.Unix(1_700_000_000, 0)
 	before = Sample{At: at, Processors: 2, Busy: time.Hour, Own: time.Hour / 2, Collector: time.Minute,
-		Models: []Model{{ID: "m", Running: 4, BatchMax: 16, StepTook: 30 * time.Millisecond, StepExpected: 29 * time.Millisecond,
+		Models: []Model{{ID: "m", Running: 4, BatchMax: 16, SequencesMax: 32,
+			StepTook: 30 * time.Millisecond, StepExpected: 29 * time.Millisecond,
 			PrefillTokens: 9000, DecodeTokens: 3000, PagesFree: 500, PagesAll: 1000}},
 		Requests: []Request{{ID: "req_1", AccountID: "acct_1", Model: "m", Prompt: 100, Input: 100}},
 		Modules:  []Module{{Slot: "billing", Name: "tariff@1", Requests: 100, CPU: time.Second}},
@@ -77,9 +78,10 @@ func TestPlantedCauses(t *testing.T) {
 			s.Slots[0].Declined += 5
 		}, "use 96 % of their share of the processors: 0 calls waited, 5 were answered by something else"},
 		"collector": {func(_, s *Sample) { s.Collector += 600 * time.Millisecond }, "The collector takes 33 %"},
-		"batch":     {func(_, s *Sample) { queued(s); s.Models[0].Running = 16 }, "m runs 16 sequences of 16"},
-		"memory":    {func(_, s *Sample) { queued(s); s.Models[0].Preempted += 3 }, "pages of 3 sequences away"},
-		"queue":     {func(_, s *Sample) { queued(s) }, "7 requests of m wait for their first step, about 3s of work"},
+		"batch": {func(_, s *Sample) { queued(s); s.Models[0].Running = 16 },
+			"m runs 16 sequences of 16 that it would run at once; 32 are configured."},
+		"memory": {func(_, s *Sample) { queued(s); s.Models[0].Preempted += 3 }, "pages of 3 sequences away"},
+		"queue":  {func(_, s *Sample) { queued(s) }, "7 requests of m wait for their first step, about 3s of work"},
 	} {
 		before, after := calm()
 		c.plant(&before, &after)
