@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -21,7 +22,7 @@ type clusterMemory struct {
 	refuses string
 	batches []limit.Batch
 	// lost makes calls fail that did what they were asked.
-	lost bool
+	lost atomic.Bool
 }
 
 func (m *clusterMemory) Commit(b limit.Batch) ([]limit.Verdict, error) {
@@ -31,7 +32,7 @@ func (m *clusterMemory) Commit(b limit.Batch) ([]limit.Verdict, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.batches = append(m.batches, b)
-	if m.lost {
+	if m.lost.Load() {
 		return nil, errors.New("connection lost")
 	}
 	var all []limit.Verdict
@@ -113,18 +114,19 @@ func TestCountsOfProposals(t *testing.T) {
 		}
 		_ = ref.Send(GiveBack{Return: limit.Return{AccountID: "a", Number: 7}})
 		time.Sleep(time.Second)
+		synctest.Wait()
 		want := Stats{Commits: uint64(len(m.batches)), Rows: 50, Busy: time.Duration(len(m.batches)) * m.delay}
 		if got := l.Stats(); got != want || want.Commits < 26 {
 			t.Errorf("%+v, want %+v", got, want)
 		}
-		m.lost = true
+		m.lost.Store(true)
 		if v := <-propose(ref, "free2", true); v.Err == nil {
 			t.Errorf("a lost verdict: %+v", v)
 		}
 		if got := l.Stats(); got.Commits != want.Commits || got.Busy != want.Busy || got.Rows != want.Rows {
 			t.Errorf("after a transaction that decided nothing: %+v, want %+v", got, want)
 		}
-		m.lost = false
+		m.lost.Store(false)
 		time.Sleep(time.Minute)
 	})
 }
@@ -207,12 +209,12 @@ func TestProposalsThatAreNotClosed(t *testing.T) {
 func TestLostVerdicts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, _, ref := startCluster(t, Config{})
-		m.lost = true
+		m.lost.Store(true)
 		if v := <-propose(ref, "lost", false); v.Err == nil {
 			t.Errorf("lost: %+v", v)
 		}
 		m.mu.Lock()
-		m.lost = false
+		m.lost.Store(false)
 		m.mu.Unlock()
 		time.Sleep(time.Minute)
 		if n := m.count(account.Settlement, "lost"); n != 1 {
