@@ -400,8 +400,8 @@ func (n *node) KeyChanged(accountID, keyID string) {
 // Drain begins the shutdown and returns at once.
 func (n *node) Drain() { n.drainOnce.Do(func() { close(n.drainAsked) }) }
 
-// drainBegun says whether a drain was asked for, or is under way already.
-func (n *node) drainBegun() bool {
+// Draining says whether a drain was asked for, or is under way already.
+func (n *node) Draining() bool {
 	select {
 	case <-n.drainAsked:
 		return true
@@ -409,9 +409,6 @@ func (n *node) drainBegun() bool {
 		return n.drainUntil.Load() != nil
 	}
 }
-
-// Draining says whether the node refuses new work.
-func (n *node) Draining() bool { return n.server.Draining() }
 
 // drains says that the node drains, and how long that may take.
 func (n *node) drains(most time.Duration) {

@@ -31,7 +31,7 @@ func (l live) Logs(q admin.LogQuery) admin.LogPage {
 
 // DrainState implements admin.Running.
 func (l live) DrainState() admin.DrainState {
-	s := admin.DrainState{Draining: l.n.drainBegun(), Requests: len(l.n.tree.Live()), Rows: l.n.tree.Ledger().Waiting,
+	s := admin.DrainState{Draining: l.n.Draining(), Requests: len(l.n.tree.Live()), Rows: l.n.tree.Ledger().Waiting,
 		TimeoutMS: (l.n.cfg.Limits.DrainDelay + l.n.cfg.Limits.DrainTimeout).Milliseconds()}
 	if until := l.n.drainUntil.Load(); until == nil && s.Draining {
 		s.LeftMS = s.TimeoutMS // it is about to begin

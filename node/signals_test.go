@@ -278,6 +278,9 @@ func TestDrainDelay(t *testing.T) {
 	if err != nil || !s.Draining || s.TimeoutMS != (24*time.Hour).Milliseconds() || s.Left() < 23*time.Hour {
 		t.Errorf("%+v, %v", s, err)
 	}
+	if s, err := c.admin.Status(); err != nil || !s.Draining {
+		t.Errorf("%+v, %v", s, err)
+	}
 	if _, err := c.admin.Drain(); err != nil {
 		t.Error(err)
 	}

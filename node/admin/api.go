@@ -70,9 +70,9 @@ type Node interface {
 	Changed(accountID string)
 	// KeyChanged is Changed where only that key is not what it was.
 	KeyChanged(accountID, keyID string)
-	// Drain begins to refuse new work and returns at once.
+	// Drain begins the shutdown and returns at once.
 	Drain()
-	// Draining says whether Drain was called.
+	// Draining says whether a shutdown has begun.
 	Draining() bool
 	// CountTokens counts the tokens of a body in the messages protocol, where this node
 	// can itself; not ok elsewhere, and for a body that is refused.

@@ -14,10 +14,11 @@ func serveCommand(serve Serve) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "serve",
 		Short: "Start a node",
-		Long: `Start a node and serve until SIGTERM or SIGINT, which drain it: new requests
-are refused, running streams finish, then the process ends with status 0. During
-the start they end it at once, with the same status. SIGHUP does the same where a
-terminal is the standard input; elsewhere the node reads its configuration again.
+		Long: `Start a node and serve until SIGTERM or SIGINT, which drain it: after
+limits.drain_delay new requests are refused, running streams finish, then the
+process ends with status 0. During the start they end it at once, with the same
+status. SIGHUP does the same where a terminal is the standard input; elsewhere
+the node reads its configuration again.
 
 With no flag it listens on 127.0.0.1:8080, keeps its data in ./data and serves
 the models in the binary. The first start makes an account "default" and writes

@@ -87,5 +87,5 @@ func (c *Console) drain(_ *http.Request, cl *admin.Client) (any, error) {
 
 func beginDrain(_ *http.Request, cl *admin.Client) (said, to string, err error) {
 	_, err = cl.Drain()
-	return "The node drains: new requests are refused from now on.", Root + "drain", err
+	return "The node drains.", Root + "drain", err
 }

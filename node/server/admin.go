@@ -434,7 +434,7 @@ func (s *Server) adminDrain(ctx *fasthttp.RequestCtx, who operators.Operator) {
 		adminError(ctx, &abi.Error{Kind: abi.MethodNotAllowed, Msg: "this path allows POST"})
 		return
 	}
-	s.draining.Store(true)
+	s.Leave()
 	if s.deps.StartDrain != nil {
 		s.deps.StartDrain()
 	}
