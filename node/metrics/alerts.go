@@ -64,7 +64,7 @@ var alerts = []Alert{
 	{"ModuleSlow", `rate(corenode_module_cpu_seconds_total[5m]) / (rate(corenode_module_requests_total[5m]) > 0) > 0.05`, "", false,
 		"a module takes 50 ms of processor time for each request"},
 	// A drain, a lost place, a ledger that takes no rows, a model that is down, servers of which none answers, or that fail or are full
-	// for half of what is refused, and a module that is missing, or fails for half of it, and has no native build to stand in, refuse
+	// for half of what is refused (attempts that others followed are no refusals), and a module that is missing, or fails for half of it, and has no native build to stand in, refuse
 	// alike. They are left out for as long as the rate sees them.
 	{"Overloaded", `sum by (instance) (rate(corenode_refusals_total{kind="overloaded"}[5m])) > 0.1 unless on (instance) (` +
 		`max_over_time(corenode_draining[5m]) == 1 or min_over_time(corenode_cluster_admits[5m]) == 0 ` +
@@ -72,6 +72,7 @@ var alerts = []Alert{
 		`or max_over_time(corenode_model_down[5m]) == 1 ` +
 		`or min_over_time(corenode_upstream_replicas_up[5m]) == 0 ` +
 		`or sum by (instance) (rate(corenode_upstream_failures_total[5m])) + sum by (instance) (rate(corenode_upstream_full_total[5m])) ` +
+			`- sum by (instance) (rate(corenode_upstream_retries_total[5m])) ` +
 		`> 0.5 * sum by (instance) (rate(corenode_refusals_total{kind="overloaded"}[5m])) ` +
 		`or max_over_time(corenode_module_slot_missing{` + noBuiltin + `}[5m]) == 1 ` +
 		`or max_over_time(corenode_module_slot_missing[5m]) == 1 and on (instance) corenode_cluster_renewals_total > 0 ` +
@@ -88,7 +89,7 @@ var alerts = []Alert{
 	{"ServersFail", `rate(corenode_upstream_failures_total[5m]) / (rate(corenode_upstream_attempts_total[5m]) > 0) > 0.5`, "5m", false,
 		"most requests that are sent to the servers of a model fail, or are refused: `upstream list` says why"},
 	{"ServersBreak", `sum by (instance) (rate(corenode_internal_errors_total{fault="server"}[5m])) ` +
-		`> 0.01 * sum by (instance) (rate(corenode_requests_total{kind=~"ok|internal"}[5m]))`, "5m", false,
+		`> 0.01 * sum by (instance) (rate(corenode_requests_total{kind=~"ok|internal",route!~"healthz|readyz|metrics|options"}[5m]))`, "5m", false,
 		"more than one answer in a hundred ends in an error by the fault of a server elsewhere: it fails in the middle, or makes " +
 			"a call of a tool that is not valid; the log has the cause"},
 	{"ServersFull", `rate(corenode_upstream_full_total[5m]) / (rate(corenode_upstream_attempts_total[5m]) > 0) > 0.5`, "5m", false,

@@ -101,7 +101,7 @@ func TestRulesTellOverload(t *testing.T) {
 	want := []firing{{3, "Overloaded", nil}, {3, "ModelDown", nil}, {7, "ModelDown", []string{"instance: fails, model: failed"}}, {12, "ModelDown", nil}}
 	for _, minute := range []int{7, 10, 12, 20} {
 		want = append(want, firing{minute, "Overloaded",
-			[]string{"instance: alone", "instance: member", "instance: one", "instance: one elsewhere", "instance: stood in"}})
+			[]string{"instance: alone", "instance: member", "instance: one", "instance: one elsewhere", "instance: one tries on", "instance: stood in"}})
 	}
 	testRules(t, `
 		corenode_refusals_total{instance="alone",kind="overloaded"}: 0x4 60+60x25
@@ -131,9 +131,15 @@ func TestRulesTellOverload(t *testing.T) {
 		corenode_upstream_replicas_up{instance="elsewhere",model="away"}: 1x30
 		corenode_upstream_failures_total{instance="elsewhere",model="away"}: 0x4 20+20x25
 		corenode_upstream_full_total{instance="elsewhere",model="away"}: 0x4 40+40x25
+		corenode_upstream_retries_total{instance="elsewhere",model="away"}: 0x30
+		corenode_refusals_total{instance="one tries on",kind="overloaded"}: 0x4 60+60x25
+		corenode_upstream_failures_total{instance="one tries on",model="away"}: 0x4 36+36x25
+		corenode_upstream_full_total{instance="one tries on",model="away"}: 0x30
+		corenode_upstream_retries_total{instance="one tries on",model="away"}: 0x4 24+24x25
 		corenode_refusals_total{instance="one elsewhere",kind="overloaded"}: 0x4 60+60x25
 		corenode_upstream_failures_total{instance="one elsewhere",model="away"}: 0x4 6+6x25
 		corenode_upstream_full_total{instance="one elsewhere",model="away"}: 0x4 6+6x25
+		corenode_upstream_retries_total{instance="one elsewhere",model="away"}: 0x30
 		corenode_refusals_total{instance="fails",kind="overloaded"}: 0x4 60+60x4 300x20
 		corenode_draining{instance="fails"}: 0x30
 		corenode_model_down{instance="fails",model="failed"}: 0x4 1x4 0x20
@@ -169,6 +175,7 @@ func TestRulesTellWhoseFault(t *testing.T) {
 		corenode_internal_errors_total{instance="far",fault="server"}: 0x4 1+1x25
 		corenode_requests_total{instance="far",kind="ok"}: 0+30x30
 		corenode_requests_total{instance="far",kind="internal"}: 0x4 1+1x25
+		corenode_requests_total{instance="far",kind="ok",route="readyz"}: 0+3600x30
 		corenode_internal_errors_total{instance="once",fault="server"}: 0x4 1x25
 		corenode_requests_total{instance="once",kind="ok"}: 0+1x30
 		corenode_internal_errors_total{instance="few",fault="server"}: 0x4 1+1x25
