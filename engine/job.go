@@ -200,11 +200,12 @@ type Output struct {
 	max     int // 0: no bound but the answer's own
 }
 
-// buffers are the memory of queues that were closed: a reader that is far behind makes one large.
+// buffers are the memory of queues that were closed.
 var buffers = sync.Pool{New: func() any { return new([]abi.Event) }}
 
-// bufferMax is the most events of a buffer that is used again: 144 KB.
-const bufferMax = 1024
+// bufferMax is the most events of a buffer that is used again. Whole answers and readers that are far behind make some that
+// are larger, which in time would be those of all streams.
+const bufferMax = 64
 
 func takeBuffer() []abi.Event { return *buffers.Get().(*[]abi.Event) }
 

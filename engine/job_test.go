@@ -34,3 +34,15 @@ func TestClosedQueue(t *testing.T) {
 		t.Errorf("what was pushed behind the end: %+v", got)
 	}
 }
+
+// TestLongQueuesAreNotKept: a stream has no queue that a long answer needed.
+func TestLongQueuesAreNotKept(t *testing.T) {
+	for range 8 {
+		long := NewWholeOutput()
+		long.Push(make([]abi.Event, 2*bufferMax)...)
+		long.Close(long.Drain(nil))
+		if o := NewOutput(8); cap(o.events) > bufferMax {
+			t.Fatalf("a stream begins with room for %d events", cap(o.events))
+		}
+	}
+}

@@ -29,10 +29,11 @@ type streamed struct {
 	deadline time.Time // when the write deadline was last moved
 }
 
-// frameBuffers are those of streams that have ended. Larger ones than frameKeep are not kept.
+// frameBuffers are those of streams that have ended. Larger ones than frameKeep, which a long call makes, are not kept: in time
+// they would be those of all streams.
 var frameBuffers = sync.Pool{New: func() any { return new([]byte) }}
 
-const frameKeep = 256 << 10
+const frameKeep = 16 << 10
 
 // beginStream hands an answer that streams to fasthttp. The headers leave at once, or when a proxy can take them: the
 // request is admitted.
