@@ -65,19 +65,21 @@ func (r *request) refused(name []byte) {
 		n, ok := r.S.Int()
 		neutral = ok && n == 0
 	case "logit_bias":
-		neutral = r.Empty()
+		neutral = r.Empty(scan.Object)
 	case "modalities":
 		neutral, msg = r.OnlyText(), "the only modality of this service is \"text\""
 	case "mcp_servers":
-		neutral = r.Empty()
+		neutral = r.Empty(scan.Array)
 	case "functions":
-		neutral, msg = r.Empty(), "this older form is not supported; offer functions as tools"
+		neutral, msg = r.Empty(scan.Array), "this older form is not supported; offer functions as tools"
 	case "function_call":
 		v, _ := r.S.Text()
 		neutral, msg = string(v) == "none" || string(v) == "auto", "this older form is not supported; use tool_choice"
 	case "grammar", "regex", "ebnf", "json_schema", "structured_outputs":
 		neutral, msg = r.AsksNothing(), msg+otherwise
-	case "audio", "prediction", "web_search_options", "container", "echo", "best_of", "suffix":
+	case "audio", "prediction", "web_search_options", "container":
+		neutral = false
+	case "echo", "best_of", "suffix":
 		neutral = r.AsksNothing()
 	default:
 		if bytes.HasPrefix(name, []byte("guided_")) {

@@ -81,10 +81,10 @@ func (r *request) refused(name string) {
 	case "logprobs":
 		v, ok := r.S.Bool() // 0 asks for the probabilities of what was drawn
 		neutral = ok && !v
-	case "logit_bias":
-		neutral = r.Empty()
-	case "response_format", "tools":
-		neutral = r.Empty()
+	case "logit_bias", "response_format":
+		neutral = r.Empty(scan.Object)
+	case "tools":
+		neutral = r.Empty(scan.Array)
 	case "grammar", "regex", "ebnf", "json_schema", "structured_outputs":
 		neutral = r.AsksNothing()
 	default:

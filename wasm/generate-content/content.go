@@ -283,7 +283,7 @@ func (r *request) readFunction(value string) (f function) {
 		case name == "willContinue":
 			r.unless(!r.Bool())
 		case name == "parts":
-			r.unless(r.Empty())
+			r.unless(r.Empty(scan.Array))
 		default:
 			r.unknown()
 		}

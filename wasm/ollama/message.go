@@ -59,7 +59,7 @@ func (r *request) readMessage() {
 		case "tool_call_id":
 			m.callID = r.Str()
 		case "images":
-			r.neutral(r.S.Path(), r.Empty(), imagesMsg)
+			r.neutral(r.S.Path(), r.Empty(scan.Array), imagesMsg)
 		}
 	}
 }

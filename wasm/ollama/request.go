@@ -69,7 +69,7 @@ func (r *request) field(name string) {
 	case "think":
 		r.readThink()
 	case "images":
-		r.neutral(name, r.Empty(), imagesMsg)
+		r.neutral(name, r.Empty(scan.Array), imagesMsg)
 	case "logprobs":
 		v, ok := r.S.Bool()
 		r.neutral(name, ok && !v, unsupported)
@@ -104,7 +104,7 @@ func (r *request) generateField(name string) {
 		v, ok := r.S.Bool()
 		r.neutral(name, ok && !v, "this service writes the model's prompt itself")
 	case "context":
-		r.neutral(name, r.Empty(), "this older form is not supported; use chat")
+		r.neutral(name, r.Empty(scan.Array), "this older form is not supported; use chat")
 	case "width", "height", "steps":
 		n, ok := r.S.Int()
 		r.neutral(name, ok && n == 0, imagesMsg)

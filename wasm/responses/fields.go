@@ -163,10 +163,14 @@ func (r *request) neutral(name string) bool {
 		return n == 1 || !r.OK()
 	case "logprobs":
 		return !r.Bool()
-	case "logit_bias", "mcp_servers":
-		return r.Empty()
+	case "logit_bias":
+		return r.Empty(scan.Object)
+	case "mcp_servers":
+		return r.Empty(scan.Array)
 	case "modalities":
 		return r.OnlyText()
+	case "audio", "prediction", "web_search_options", "container":
+		return false
 	}
 	return r.AsksNothing()
 }

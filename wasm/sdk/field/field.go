@@ -164,16 +164,16 @@ func (r *Reader) Integer(min int64, want string) (n int64, text []byte) {
 	return n, text
 }
 
-// Empty reads a value and says whether it is an object or array without members.
-func (r *Reader) Empty() bool {
+// Empty reads a value and says whether it is an object, or an array, without members.
+func (r *Reader) Empty(kind scan.Kind) bool {
+	empty := r.S.Kind() == kind
 	if !r.S.Open() {
 		return false
 	}
-	n := 0
 	for r.S.Next() {
-		n++
+		empty = false
 	}
-	return n == 0
+	return empty
 }
 
 // OnlyText reads a value and says whether it is an array of modalities that has no other than text.

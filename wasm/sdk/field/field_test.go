@@ -93,12 +93,15 @@ func TestNeutralValues(t *testing.T) {
 		return r
 	}
 	for value, want := range map[string]bool{`[]`: true, `{}`: true, `[1]`: false, `{"a":[]}`: false, `5`: false, `""`: false, `true`: false} {
-		r := at(value)
-		if got := r.Empty(); got != want {
-			t.Errorf("%s is empty: %v", value, got)
-		}
-		if r.S.Next(); !r.S.End() {
-			t.Errorf("behind %s the body is not over: %v", value, r.S.Err())
+		for _, kind := range []scan.Kind{scan.Object, scan.Array} {
+			r := at(value)
+			want := want && r.S.Kind() == kind
+			if got := r.Empty(kind); got != want {
+				t.Errorf("%s is an empty %v: %v", value, kind, got)
+			}
+			if r.S.Next(); !r.S.End() {
+				t.Errorf("behind %s the body is not over: %v", value, r.S.Err())
+			}
 		}
 	}
 	for value, want := range map[string]bool{`[]`: true, `["text"]`: true, `["text","audio"]`: false, `["audio","text"]`: false, `[1]`: false, `"text"`: false} {
