@@ -193,6 +193,7 @@ type Result struct {
 type Output struct {
 	mu     sync.Mutex
 	events []abi.Event // Guarded by mu
+	most   int         // events that were drained at once, at most. Guarded by mu
 	first  time.Time   // when the first token was pushed, of a queue without a bound. Guarded by mu
 	ready  chan struct{}
 	// drained has a value after a Drain of a queue that had no room; nil of one without a bound.
@@ -203,9 +204,9 @@ type Output struct {
 // buffers are the memory of queues that were closed.
 var buffers = sync.Pool{New: func() any { return new([]abi.Event) }}
 
-// bufferMax is the most events of a buffer that is used again. Whole answers and readers that are far behind make some that
-// are larger, which in time would be those of all streams.
-const bufferMax = 64
+// A buffer of more than bufferMax events is not used again: 144 KB. Nor is one of more than bufferSmall of which little was used:
+// what whole answers and readers far behind made large would in time be the buffers of all streams.
+const bufferMax, bufferSmall = 1024, 32
 
 func takeBuffer() []abi.Event { return *buffers.Get().(*[]abi.Event) }
 
@@ -226,10 +227,11 @@ func NewWholeOutput() *Output {
 func (o *Output) Close(events []abi.Event) {
 	o.mu.Lock()
 	queued := o.events
+	keep := min(max(bufferSmall, 4*o.most, 4*len(queued)), bufferMax)
 	o.events = nil
 	o.mu.Unlock()
 	for _, b := range [][]abi.Event{events, queued} {
-		if b = b[:cap(b)]; len(b) > 0 && len(b) <= bufferMax {
+		if b = b[:cap(b)]; len(b) > 0 && len(b) <= keep {
 			clear(b) // of what its events refer to
 			b = b[:0]
 			buffers.Put(&b)
@@ -260,6 +262,7 @@ func (o *Output) Drained() <-chan struct{} { return o.drained }
 func (o *Output) Drain(dst []abi.Event) []abi.Event {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	o.most = max(o.most, len(o.events))
 	if o.max > 0 && len(o.events) >= o.max {
 		select {
 		case o.drained <- struct{}{}:

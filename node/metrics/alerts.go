@@ -72,7 +72,7 @@ var alerts = []Alert{
 		`or max_over_time(corenode_model_down[5m]) == 1 ` +
 		`or min_over_time(corenode_upstream_replicas_up[5m]) == 0 ` +
 		`or sum by (instance) (rate(corenode_upstream_failures_total[5m])) + sum by (instance) (rate(corenode_upstream_full_total[5m])) ` +
-			`- sum by (instance) (rate(corenode_upstream_retries_total[5m])) ` +
+		`- sum by (instance) (rate(corenode_upstream_retries_total[5m])) ` +
 		`> 0.5 * sum by (instance) (rate(corenode_refusals_total{kind="overloaded"}[5m])) ` +
 		`or max_over_time(corenode_module_slot_missing{` + noBuiltin + `}[5m]) == 1 ` +
 		`or max_over_time(corenode_module_slot_missing[5m]) == 1 and on (instance) corenode_cluster_renewals_total > 0 ` +

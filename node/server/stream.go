@@ -21,6 +21,7 @@ type streamed struct {
 	early    []abi.Event // of a chat without content: what begins it; bounded by the blocks that a filter left nothing of
 	out      io.Writer
 	frame    []byte
+	longest  int  // frame, in bytes
 	started  bool // the first event has left
 	said     bool // there is something that a reader sees; the dialect may keep it for later
 	token    bool // and something of it is a token
@@ -29,11 +30,11 @@ type streamed struct {
 	deadline time.Time // when the write deadline was last moved
 }
 
-// frameBuffers are those of streams that have ended. Larger ones than frameKeep, which a long call makes, are not kept: in time
-// they would be those of all streams.
+// frameBuffers are those of streams that have ended. Larger ones than frameKeep are not kept, nor those of which a stream used
+// little: what a long call made large would in time be the frames of all streams.
 var frameBuffers = sync.Pool{New: func() any { return new([]byte) }}
 
-const frameKeep = 16 << 10
+const frameKeep, frameSmall = 256 << 10, 8 << 10
 
 // beginStream hands an answer that streams to fasthttp. The headers leave at once, or when a proxy can take them: the
 // request is admitted.
@@ -121,7 +122,7 @@ func (a *streamed) Read([]byte) (int, error) {
 func (a *streamed) Close() error {
 	a.close()
 	frame := a.frame[:0]
-	if a.frame = nil; cap(frame) <= frameKeep {
+	if a.frame = nil; cap(frame) <= min(max(frameSmall, 4*a.longest), frameKeep) {
 		frameBuffers.Put(&frame)
 	}
 	a.x.close(time.Now())
@@ -231,7 +232,7 @@ func (a *streamed) emit(events []abi.Event) (done bool, err error) {
 	if len(frame) == 0 { // an empty write would be the last chunk
 		return false, nil
 	}
-	a.frame = frame
+	a.frame, a.longest = frame, max(a.longest, len(frame))
 	if err := a.write(frame); err != nil {
 		return true, err
 	}
