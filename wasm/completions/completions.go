@@ -18,7 +18,7 @@ type Translator struct{}
 func New() Translator { return Translator{} }
 
 // Handler is the translator as a module.
-func Handler() sdk.Handler { return piece.Handler(sdk.RouterHandler(New())) }
+func Handler() sdk.Handler { return piece.Handler(New()) }
 
 // kept is what an answer must know of its request: the first byte of
 // Translated.Kept is these bits, and behind it stands the prompt, raw, if it is echoed.

@@ -33,11 +33,11 @@ func (t Translator) Events(dst, next []byte, in abi.EventsInput) (written, after
 
 // Around gives what stands before and after a piece; see piece.Writer. What a
 // model thinks is none: an answer to a raw text has no thinking.
-func (Translator) Around(state []byte, facts abi.Facts, b abi.BlockKind) (before, after []byte) {
+func (Translator) Around(state []byte, facts *abi.Facts, b abi.BlockKind) (before, after []byte) {
 	if b != abi.BlockText {
 		return nil, nil
 	}
-	before = append(appendHead([]byte("data: "), &facts), choice...)
+	before = append(appendHead([]byte("data: "), facts), choice...)
 	if k, _ := readKept(state); k&keptUsage != 0 {
 		return before, []byte(tailUsage)
 	}
@@ -45,13 +45,13 @@ func (Translator) Around(state []byte, facts abi.Facts, b abi.BlockKind) (before
 }
 
 // Other writes the prompt again before everything if it is echoed, and the end.
-func (t Translator) Other(dst, state []byte, in abi.EventsInput, f abi.Frame) (written, next []byte) {
+func (t Translator) Other(dst, state []byte, in *abi.EventsInput, f abi.Frame) (written, next []byte) {
 	switch f.Kind {
 	case abi.EventStart:
 		k, echo := readKept(in.Kept)
 		state = []byte{byte(k)}
 		if len(echo) > 0 {
-			before, after := t.Around(state, in.Facts, abi.BlockText)
+			before, after := t.Around(state, &in.Facts, abi.BlockText)
 			dst = append(append(append(dst, before...), echo...), after...)
 		}
 	case abi.EventEnd:

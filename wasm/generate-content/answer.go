@@ -23,14 +23,14 @@ func (t Translator) Events(dst, next []byte, in abi.EventsInput) (bytes, after [
 }
 
 // Around gives what stands before and after a piece; see piece.Writer.
-func (Translator) Around(own []byte, facts abi.Facts, b abi.BlockKind) (before, after []byte) {
+func (Translator) Around(own []byte, facts *abi.Facts, b abi.BlockKind) (before, after []byte) {
 	thought := b == abi.BlockThinking
 	if thought && readKept(own)&keptThoughts == 0 {
 		return nil, nil
 	}
 	before, end := readKept(own).around()
 	after = []byte(textEnd(thought))
-	return append(before, begin+textPart...), appendPartial(after, own, &facts, end)
+	return append(before, begin+textPart...), appendPartial(after, own, facts, end)
 }
 
 // around is what stands before and after a response of a stream.
@@ -44,7 +44,7 @@ func (k kept) around() (before []byte, after string) {
 // Other writes a call when its block is over, and the last response. A stream's
 // own state is what the request kept, and behind it the usage of its partial
 // responses: there are clients that drop one without.
-func (Translator) Other(dst, own []byte, in abi.EventsInput, f abi.Frame) (bytes, next []byte) {
+func (Translator) Other(dst, own []byte, in *abi.EventsInput, f abi.Frame) (bytes, next []byte) {
 	before, after := readKept(own).around()
 	switch {
 	case f.Kind == abi.EventStart:

@@ -33,7 +33,7 @@ type Translator struct{}
 func New() Translator { return Translator{} }
 
 // Handler is the translator as a module.
-func Handler() sdk.Handler { return piece.Handler(sdk.RouterHandler(New())) }
+func Handler() sdk.Handler { return piece.Handler(New()) }
 
 // The routes, in the manifest's order: first below /v1beta, then the same ones
 // below a prefix with any version, where SDKs of every version find them. Those

@@ -38,7 +38,7 @@ type Translator struct{}
 func New() Translator { return Translator{} }
 
 // Handler is the translator as a module.
-func Handler() sdk.Handler { return piece.Handler(sdk.RouterHandler(New())) }
+func Handler() sdk.Handler { return piece.Handler(New()) }
 
 // kept is what an answer must know of its request: Translated.Kept is one byte
 // of these bits. It is never empty for a request that was translated.

@@ -40,8 +40,8 @@ func (t Translator) Events(dst, next []byte, in abi.EventsInput) (bytes, after [
 }
 
 // Around gives what stands before and after a piece of text; see piece.Writer.
-func (Translator) Around(state []byte, facts abi.Facts, b abi.BlockKind) (before, after []byte) {
-	before = appendHead(nil, &facts)
+func (Translator) Around(state []byte, facts *abi.Facts, b abi.BlockKind) (before, after []byte) {
+	before = appendHead(nil, facts)
 	if len(state) > 0 && kept(state[0])&keptGenerate != 0 {
 		before, after = append(before, `"response":"`...), []byte("\",\"done\":false}\n")
 	} else {
@@ -54,7 +54,7 @@ func (Translator) Around(state []byte, facts abi.Facts, b abi.BlockKind) (before
 }
 
 // Other writes a call when its block is over, and the last line.
-func (Translator) Other(dst, state []byte, in abi.EventsInput, f abi.Frame) (bytes, next []byte) {
+func (Translator) Other(dst, state []byte, in *abi.EventsInput, f abi.Frame) (bytes, next []byte) {
 	o := readOwn(state)
 	switch f.Kind {
 	case abi.EventStart:

@@ -21,10 +21,10 @@ type Writer interface {
 	// Around gives what stands before and after a piece of a block of text or
 	// thinking; nothing before it when such pieces are not written. It depends on
 	// facts and on what own is after the start of the answer.
-	Around(own []byte, facts abi.Facts, b abi.BlockKind) (before, after []byte)
+	Around(own []byte, facts *abi.Facts, b abi.BlockKind) (before, after []byte)
 	// Other appends what any other frame gives, and returns the next own state, at
 	// most OwnBytesMax: own, which is not written to, or another one.
-	Other(dst, own []byte, in abi.EventsInput, f abi.Frame) (bytes, next []byte)
+	Other(dst, own []byte, in *abi.EventsInput, f abi.Frame) (bytes, next []byte)
 }
 
 const (
@@ -76,13 +76,13 @@ func Events(w Writer, dst, next []byte, in abi.EventsInput) (bytes, after []byte
 			return dst, s.append(next)
 		}
 		if f.Kind != abi.EventDelta || f.Block > abi.BlockText {
-			dst, s.own = w.Other(dst, s.own, in, f)
+			dst, s.own = w.Other(dst, s.own, &in, f)
 			if f.Kind == abi.EventBlockStart && f.Block <= abi.BlockText {
-				s.prepare(w, in.Facts, f.Block)
+				s.prepare(w, &in.Facts, f.Block)
 			}
 			continue
 		}
-		s.prepare(w, in.Facts, f.Block)
+		s.prepare(w, &in.Facts, f.Block)
 		if len(f.Payload) > 0 && len(s.before) > 0 {
 			dst = append(append(append(dst, s.before...), f.Payload...), s.after...)
 		}
@@ -90,16 +90,17 @@ func Events(w Writer, dst, next []byte, in abi.EventsInput) (bytes, after []byte
 }
 
 // prepare makes what stands around pieces of a block, unless it is made.
-func (s *state) prepare(w Writer, facts abi.Facts, b abi.BlockKind) {
+func (s *state) prepare(w Writer, facts *abi.Facts, b abi.BlockKind) {
 	if s.block != byte(b) {
 		s.block = byte(b)
 		s.before, s.after = w.Around(s.own, facts, b)
 	}
 }
 
-// Handler is that of a translator which writes its streams with Events, with a short
-// way for groups of pieces.
-func Handler(general sdk.Handler) sdk.Handler {
+// Handler is sdk.RouterHandler of r, with a short way for groups of pieces. r
+// writes its streams with Events.
+func Handler(r sdk.Router) sdk.Handler {
+	general := sdk.RouterHandler(r)
 	return func(op abi.Op, in, dst []byte) []byte {
 		if op == abi.OpEvents {
 			if out, ok := quick(in, dst); ok {
@@ -121,8 +122,7 @@ const (
 // piece, its length included: a Go guest takes a fraction of the general time.
 //
 // Before the state stand created i64, stream u8, id and model; behind it kept
-// and history, which are empty here: two lengths of 0. So 8 bytes can be read from
-// the beginning of any state.
+// and history, which are empty here: two lengths of 0.
 func quick(in, dst []byte) ([]byte, bool) {
 	from := 8 + 1
 	for range 2 {
@@ -135,16 +135,13 @@ func quick(in, dst []byte) ([]byte, bool) {
 		return dst, false
 	}
 	to := from + sectionHeader + int(abi.Uint32(in, from))
-	if to > len(in)-2*sectionHeader || to-from < sectionHeader+stateHeader || abi.Uint64(in, to) != 0 {
+	if to > len(in)-2*sectionHeader || abi.Uint64(in, to) != 0 {
 		return dst, false
 	}
-	header := abi.Uint64(in, from+sectionHeader)
-	block, at := byte(header), from+sectionHeader+stateHeader+int(byte(header>>8))
-	tail := at + int(uint16(header>>16))
-	if block > byte(abi.BlockText) || at == tail || tail+int(uint16(header>>32)) != to {
+	s := readState(in[from+sectionHeader : to])
+	if s.block > byte(abi.BlockText) || len(s.before) == 0 {
 		return dst, false
 	}
-	before, after := in[at:tail], in[tail:to]
 	start, events := len(dst), in[to+2*sectionHeader:]
 	if cap(dst)-start < abi.OutputHeader {
 		dst = slices.Grow(dst, abi.OutputHeader)
@@ -152,13 +149,13 @@ func quick(in, dst []byte) ([]byte, bool) {
 	dst = append(dst[:start+abi.OutputHeader], in[from:to]...)
 	for len(events) > frameHeader {
 		end := frameHeader + int(abi.Uint32(events, 4))
-		if events[0] != byte(abi.EventDelta) || events[1] != block || end > len(events) || end == frameHeader {
+		if events[0] != byte(abi.EventDelta) || events[1] != s.block || end > len(events) || end == frameHeader {
 			return dst[:start], false
 		}
-		if most := len(before) + end + len(after); cap(dst)-len(dst) < most {
+		if most := len(s.before) + end + len(s.after); cap(dst)-len(dst) < most {
 			dst = slices.Grow(dst, most)
 		}
-		dst = append(append(append(dst, before...), events[frameHeader:end]...), after...)
+		dst = append(append(append(dst, s.before...), events[frameHeader:end]...), s.after...)
 		events = events[end:]
 	}
 	if len(events) > 0 {

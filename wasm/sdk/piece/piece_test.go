@@ -10,11 +10,11 @@ import (
 // plain writes pieces between brackets and nothing else.
 type plain struct{}
 
-func (plain) Around([]byte, abi.Facts, abi.BlockKind) (before, after []byte) {
+func (plain) Around([]byte, *abi.Facts, abi.BlockKind) (before, after []byte) {
 	return []byte("<"), []byte(">")
 }
 
-func (plain) Other(dst, own []byte, _ abi.EventsInput, _ abi.Frame) (bytes, next []byte) {
+func (plain) Other(dst, own []byte, _ *abi.EventsInput, _ abi.Frame) (bytes, next []byte) {
 	return dst, own
 }
 
@@ -60,7 +60,7 @@ func TestShortWay(t *testing.T) {
 // wide writes pieces behind more than a state may carry.
 type wide struct{ plain }
 
-func (wide) Around([]byte, abi.Facts, abi.BlockKind) (before, after []byte) {
+func (wide) Around([]byte, *abi.Facts, abi.BlockKind) (before, after []byte) {
 	return bytes.Repeat([]byte("<"), aroundBytesMax), []byte(">")
 }
 
