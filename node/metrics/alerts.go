@@ -64,8 +64,8 @@ var alerts = []Alert{
 	{"ModuleSlow", `rate(corenode_module_cpu_seconds_total[5m]) / (rate(corenode_module_requests_total[5m]) > 0) > 0.05`, "", false,
 		"a module takes 50 ms of processor time for each request"},
 	// A drain, a lost place, a ledger that takes no rows, a model that is down, servers of which none answers, or that fail or are full
-	// for half of what is refused (attempts that others followed are no refusals), and a module that is missing, or fails for half of it, and has no native build to stand in, refuse
-	// alike. They are left out for as long as the rate sees them.
+	// for half of what is refused (attempts that others followed are no refusals), and a module that is missing, or fails for half of
+	// it, and has no native build to stand in, refuse alike. They are left out for as long as the rate sees them.
 	{"Overloaded", `sum by (instance) (rate(corenode_refusals_total{kind="overloaded"}[5m])) > 0.1 unless on (instance) (` +
 		`max_over_time(corenode_draining[5m]) == 1 or min_over_time(corenode_cluster_admits[5m]) == 0 ` +
 		`or increase(corenode_ledger_failures_total[5m]) > 0 or max_over_time(corenode_ledger_spilled_rows[5m]) > 0 ` +
