@@ -42,9 +42,6 @@ var labels = map[string]string{
 	"corenode_tokens_total": "kind", "corenode_refusals_total": "kind", "corenode_requests_total": "kind",
 }
 
-// probes are the routes that ask for no work: they are no requests of the charts.
-var probes = []string{"healthz", "readyz", "metrics", "options"}
-
 // histograms are the families of which quantiles are shown.
 var histograms = []string{"corenode_ttft_seconds", "corenode_itl_seconds", "corenode_queue_seconds", "corenode_request_seconds"}
 
@@ -66,7 +63,7 @@ func read(text []byte, at time.Time) *scrape {
 			}
 			continue
 		}
-		if name == "corenode_requests_total" && slices.Contains(probes, label(labelText, "route")) {
+		if name == "corenode_requests_total" && slices.Contains(metrics.Probes, label(labelText, "route")) { // are none of the charts
 			continue
 		}
 		if kept, is := families[name]; is { // the map's own text: a part of the line would keep all of it

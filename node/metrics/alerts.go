@@ -22,6 +22,9 @@ func Alerts() []Alert { return alerts }
 // does: they renew their places there.
 const noBuiltin = `slot!~"billing|chat|responses"`
 
+// Probes are the routes of corenode_requests_total that ask for no work.
+var Probes = []string{"healthz", "readyz", "metrics", "options"}
+
 var alerts = []Alert{
 	{"NodeGone", `absent(corenode_info)`, "1m", true, "no node is scraped"},
 	{"NodeSilent", `max by (instance, job) (last_over_time(corenode_info[1h])) ` +
@@ -89,7 +92,7 @@ var alerts = []Alert{
 	{"ServersFail", `rate(corenode_upstream_failures_total[5m]) / (rate(corenode_upstream_attempts_total[5m]) > 0) > 0.5`, "5m", false,
 		"most requests that are sent to the servers of a model fail, or are refused: `upstream list` says why"},
 	{"ServersBreak", `sum by (instance) (rate(corenode_internal_errors_total{fault="server"}[5m])) ` +
-		`> 0.01 * sum by (instance) (rate(corenode_requests_total{kind=~"ok|internal",route!~"healthz|readyz|metrics|options"}[5m]))`, "5m", false,
+		`> 0.01 * sum by (instance) (rate(corenode_requests_total{kind=~"ok|internal",route!~"` + strings.Join(Probes, "|") + `"}[5m]))`, "5m", false,
 		"more than one answer in a hundred ends in an error by the fault of a server elsewhere: it fails in the middle, or makes " +
 			"a call of a tool that is not valid; the log has the cause"},
 	{"ServersFull", `rate(corenode_upstream_full_total[5m]) / (rate(corenode_upstream_attempts_total[5m]) > 0) > 0.5`, "5m", false,
