@@ -138,15 +138,18 @@ func connect(dir string, create bool) (c *admin.Client, hangUp func() error, err
 	if !errors.Is(err, admin.ErrNoNode) {
 		return nil, nil, err
 	}
-	if held, _ := store.Held(dir); held {
-		return nil, nil, unanswered(fmt.Errorf("%w: %s (process %s)", store.ErrLocked, dir, cmp.Or(store.Owner(dir), "unknown")), err)
+	has, inCluster := hasDatabase(dir), store.InCluster(dir)
+	if inCluster || !create && !has { // any other is opened below, which waits for a command that has it for a moment
+		if held, _ := store.Held(dir); held {
+			return nil, nil, unanswered(fmt.Errorf("%w: %s (process %s)", store.ErrLocked, dir, cmp.Or(store.Owner(dir), "unknown")), err)
+		}
 	}
-	switch has := hasDatabase(dir); {
-	case store.InCluster(dir) && has:
+	switch {
+	case inCluster && has:
 		return nil, nil, fmt.Errorf("%s has rows of its own, in %s, and a node.id, which says that they are in PostgreSQL: if they are, "+
 			"move %[2]s* away and start the node with store.url; if no node ever ran on it with store.url and no move went through, "+
 			"remove node.id", dir, sqlite.DatabaseName)
-	case store.InCluster(dir):
+	case inCluster:
 		return nil, nil, fmt.Errorf("the rows of the node in %s are in PostgreSQL, and it does not run: start it first", dir)
 	case !create && !has:
 		return nil, nil, fmt.Errorf("%s is not a data folder: start a node with it, "+

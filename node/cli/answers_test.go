@@ -161,6 +161,17 @@ func TestReloadByTheConfiguration(t *testing.T) {
 		!strings.Contains(err.Error(), "--data-dir") || strings.Contains(err.Error(), "account") {
 		t.Errorf("a folder for the next start: %v", err)
 	}
+	t.Chdir(t.TempDir())
+	if err := os.WriteFile(file, []byte("log: {level: info}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := typed("reload", "--config", file); err == nil || !strings.Contains(err.Error(), file+" names none") {
+		t.Errorf("a folder that nothing names, from another directory: %v", err)
+	}
+	t.Setenv("CORENODE_DATA_DIR_DEFAULT", another)
+	if _, err := typed("reload", "--config", file); err == nil || !strings.Contains(err.Error(), "CORENODE_DATA_DIR_DEFAULT names") {
+		t.Errorf("a folder that a variable names: %v", err)
+	}
 	if err := os.WriteFile(file, []byte("limits: {\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -115,8 +115,7 @@ data folder counts: the node reads again what it was started with.`,
 			}
 			dir := said.Config.DataDir
 			if held, err := store.Held(dir); err == nil && !held {
-				return fmt.Errorf("no node has the folder %s, which %s names: data_dir changes at a restart, so where a node runs on "+
-					"the folder before, name that with --data-dir", dir, file)
+				return noNodeHas(dir, said.Source("data_dir"), file)
 			}
 			if err := cmd.Flags().Set("data-dir", dir); err != nil {
 				return err
@@ -125,6 +124,16 @@ data folder counts: the node reads again what it was started with.`,
 		return reload(cmd, args)
 	}
 	return cmd
+}
+
+// noNodeHas is the error of a folder that source names, or nothing in file, and that no process has.
+func noNodeHas(dir, source, file string) error {
+	if source == "" {
+		return fmt.Errorf("no node has the folder %s, the default below this directory, since %s names none: "+
+			"name that of the node with --data-dir", dir, file)
+	}
+	return fmt.Errorf("no node has the folder %s, which %s names: data_dir changes at a restart, so where a node runs on "+
+		"the folder before, name that with --data-dir", dir, source)
 }
 
 func printReloaded(w io.Writer, r admin.Reloaded) {

@@ -137,10 +137,10 @@ func LoadPartial(from Sources) Partial {
 func (p Partial) Err() error { return join(p.problems) }
 
 // Given says whether a source names a key outside models.
-func (p Partial) Given(key string) bool {
-	_, given := p.origins.places[key]
-	return given
-}
+func (p Partial) Given(key string) bool { return p.Source(key) != "" }
+
+// Source is the file, the variable or the flags that name a key outside models; "" where it has its default.
+func (p Partial) Source(key string) string { return p.origins.places[key].source }
 
 // Known says whether the value of a key outside models is what the sources say: no problem is of it, and where the file or its
 // section cannot be read, a stronger source has it.
