@@ -36,6 +36,7 @@ var features = []string{
 	"{{ 'abc'.replace('b', 'x') }}{{ 'aaa'.replace('a', 'b', 2) }}{{ 'Abc dEF'.title() }}{{ 'abC'.capitalize() }}{{ 'a'.upper() }}{{ 'añb'.find('b') }}{{ 'aXbX'.count('X') }}{{ 'a\\nb\\n'.splitlines() }}{{ ','.join(['a', 'b']) }}{{ 'abc'.removeprefix('a') }}{{ '12'.isdigit() }}",
 	"{{ '\\n'.splitlines() }}{{ ''.splitlines() }}{{ '\\r\\n\\n'.splitlines() }}",
 	"{{ 'a\\x0bb\\x0cc\\x1cd\\x1de\\x1ef\\x85g\\u2028h\\u2029'.splitlines() }}",
+	"{{ 'a\\r\\nb\\x0b\\u2028c\\rd\\n\\r'|indent(1) }}", "{{ 'a\\x0c\\x85b'|indent('> ', true, true) }}{{ '\\r'|indent(first=true) }}{{ ''|indent }}",
 	// filters
 	"{{ ' a '|trim }}{{ 'xa'|trim('x') }}{{ [3, 1, 2]|sort }}{{ [1, 2]|last }}{{ ['a', 'b']|join(', ') }}{{ 'a'|upper|lower }}{{ 'añ'|length }}{{ missing|length }}{{ missing|default('d') }}{{ ''|default('d', true) }}{{ none|default('d') }}",
 	"{{ messages|map(attribute='role')|join(',') }}{{ messages|map(attribute='content')|list|length }}", "{{ messages|selectattr('role', 'equalto', 'user')|list|length }}{{ messages|rejectattr('role', 'equalto', 'user')|list|length }}",
@@ -55,6 +56,7 @@ var features = []string{
 	"{{ tools|tojson }}", "{{ tools[0]|tojson(indent=4) }}", "{{ tools[0]|tojson(indent=2, sort_keys=true) }}", "{{ 'é☃😀\\u2028<>&\\'\"\\\\\\x7f\\x00'|tojson }}", "{{ 'é😀'|tojson(ensure_ascii=true) }}", "{{ {'a': 1, 'b': [1, 2]}|tojson(separators=(',', ':')) }}", "{{ [[], {}, [{}], 1.0, true, none]|tojson(indent=2) }}", "{{ missing|tojson }}",
 	// tests
 	"{{ 'a' is string }}{{ 1 is string }}{{ {} is mapping }}{{ [] is sequence }}{{ 'a' is sequence }}{{ 1 is iterable }}{{ 'a' is iterable }}{{ {} is iterable }}{{ none is none }}{{ missing is none }}{{ none is defined }}{{ true is boolean }}{{ 1 is boolean }}{{ 1 is number }}{{ 1.0 is float }}{{ 1 is integer }}{{ true is true }}{{ 1 is true }}{{ 0 is false }}{{ false is false }}{{ 3 is odd }}{{ 4 is divisibleby 2 }}{{ 'a' is in ['a'] }}{{ 1 is not string }}{{ namespace is callable }}",
+	"{{ 'AB 1' is upper }}{{ 'aé-' is lower }}{{ 'Ab' is upper }}{{ 'Ab' is lower }}{{ '5' is upper }}{{ '' is lower }}{{ '\\n' is upper }}{{ 5 is lower }}{{ none is upper }}",
 	"{{ missing is sequence }}{{ missing is iterable }}{{ none is sequence }}{{ namespace() is sequence }}",
 	// loops
 	"{% for m in messages %}{{ loop.index }}{{ loop.index0 }}{{ loop.first }}{{ loop.last }}{{ loop.length }}{{ loop.revindex }}{{ loop.previtem.role if loop.previtem }}{{ loop.nextitem.role if loop.nextitem is defined }};{% endfor %}",

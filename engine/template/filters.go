@@ -225,7 +225,7 @@ func indent(in value, args arguments) value {
 			by = strings.Repeat(" ", max(0, min(integerOf(v), indentMax)))
 		}
 	}
-	lines := strings.Split(text(in), "\n")
+	lines := strings.Split(strings.TrimSuffix(lineEnds.Replace(text(in)+"\n"), "\n"), "\n")
 	if (len(lines)+1)*len(by) > outputMax {
 		panic(errLongString)
 	}

@@ -22,12 +22,12 @@ func related(passes relation) testFunc {
 	}
 }
 
-// cased is a test whether a text is as a change of case makes it.
-func cased(change func(string) string) testFunc {
+// cased is a test whether a text is as one change of case makes it, and has letters that the other changes.
+func cased(change, other func(string) string) testFunc {
 	return func(r *run, in value, _ []value) bool {
 		s := text(in)
 		r.weigh(s)
-		return change(s) == s
+		return change(s) == s && other(s) != s
 	}
 }
 
@@ -49,8 +49,8 @@ var tests = map[string]testFunc{
 	"float":     plain(isFloat),
 	"number":    plain(isNumber),
 	"callable":  plain(is[callable]),
-	"lower":     cased(strings.ToLower),
-	"upper":     cased(strings.ToUpper),
+	"lower":     cased(strings.ToLower, strings.ToUpper),
+	"upper":     cased(strings.ToUpper, strings.ToLower),
 	"odd":       plain(func(v value) bool { return isInteger(v) && integerOf(v)%2 != 0 }),
 	"even":      plain(func(v value) bool { return isInteger(v) && integerOf(v)%2 == 0 }),
 	"divisibleby": func(_ *run, in value, args []value) bool {
