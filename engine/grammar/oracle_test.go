@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -196,21 +197,43 @@ func called(t *testing.T, o output.Options, text string) map[string]string {
 	return out
 }
 
-// FuzzCompile holds that no schema brings the compiler down, and that an answer never
-// gets where no token is allowed.
+// FuzzCompile holds that no schema brings the compiler down, that an answer never gets where no token is allowed, and that
+// one of which nothing is ignored is valid, as text and as the arguments of a call.
 func FuzzCompile(f *testing.F) {
-	for _, schema := range schemas {
-		f.Add([]byte(schema), true, false)
+	for i, schema := range append(slices.Clone(schemas),
+		`{"type":"array","items":{"type":"string","minLength":2,"maxLength":4},"minItems":1,"uniqueItems":true,"contains":{"const":"ab"}}`,
+		`{"oneOf":[{"type":"integer","multipleOf":5},{"type":"string","format":"date"}],"not":{"const":5}}`,
+		`{"if":{"properties":{"a":{"const":1}}},"then":{"required":["b"]},"else":{"required":["c"]},"minProperties":1}`,
+		`{"patternProperties":{"^a":{"type":"integer"}},"additionalProperties":false,"dependentRequired":{"ab":["ac"]},"propertyNames":{"maxLength":3}}`,
+		`{"definitions":{"a":{"anyOf":[{"type":"null"},{"$ref":"#/definitions/a"}]}},"$ref":"#/definitions/a"}`,
+		`{"type":"array","items":[{"type":"integer","minimum":-1e20}],"additionalItems":{"type":"null"}}`) {
+		f.Add([]byte(schema), i%2 == 0, i%3 == 0, uint64(i))
 	}
 	texts, v := tokens()
-	f.Fuzz(func(t *testing.T, schema []byte, called, asJSON bool) {
+	f.Fuzz(func(t *testing.T, schema []byte, isCall, asJSON bool, seed uint64) {
 		form := grammar.Form{Text: schema}
-		if called {
-			form = grammar.Form{Calls: []grammar.Tool{{Name: "t", Schema: schema}}, JSONCalls: asJSON}
+		if isCall {
+			form = grammar.Form{Calls: []grammar.Tool{{Name: "t", Schema: schema}}, JSONCalls: asJSON, SingleCall: true}
 		}
-		if g, err := grammar.Compile(form); err == nil {
-			say(t, g, texts, v, rand.New(rand.NewPCG(7, 8)))
-			sayUntil(t, g, texts, v, rand.New(rand.NewPCG(8, 9)), len(schema)%20) // it wants to end
+		g, err := grammar.Compile(form)
+		if err != nil {
+			return
+		}
+		check, err := grammartest.Compile(string(schema))
+		checked := err == nil && len(g.Ignored()) == 0
+		r := rand.New(rand.NewPCG(seed, 8))
+		for _, enough := range []int{sayMax, r.IntN(20)} { // there it wants to end
+			text, ended := sayUntil(t, g, texts, v, r, enough)
+			if !ended || !checked {
+				continue
+			}
+			if isCall {
+				o := output.Options{Constrained: true, NewID: func() string { return "id" }, Tools: []output.Tool{{Name: "t", Schema: schema}}}
+				text = called(t, o, text)["t"]
+			}
+			if err := check(text); err != nil {
+				t.Fatalf("%s: %q: %v", schema, text, err)
+			}
 		}
 	})
 }

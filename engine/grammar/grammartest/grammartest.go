@@ -11,17 +11,26 @@ import (
 // Validator compiles a JSON schema; what it returns says what is wrong with a JSON text by it.
 func Validator(t testing.TB, schema string) func(text string) error {
 	t.Helper()
+	check, err := Compile(schema)
+	if err != nil {
+		t.Fatalf("%s: %v", schema, err)
+	}
+	return check
+}
+
+// Compile is Validator for a schema that may be none.
+func Compile(schema string) (check func(text string) error, err error) {
 	doc, err := jsonschema.UnmarshalJSON(strings.NewReader(schema))
 	if err != nil {
-		t.Fatalf("%s: %v", schema, err)
+		return nil, err
 	}
 	c := jsonschema.NewCompiler()
-	if err := c.AddResource("s.json", doc); err != nil {
-		t.Fatalf("%s: %v", schema, err)
+	if err := c.AddResource("tool:///s.json", doc); err != nil {
+		return nil, err
 	}
-	s, err := c.Compile("s.json")
+	s, err := c.Compile("tool:///s.json")
 	if err != nil {
-		t.Fatalf("%s: %v", schema, err)
+		return nil, err
 	}
 	return func(text string) error {
 		v, err := jsonschema.UnmarshalJSON(strings.NewReader(text))
@@ -29,5 +38,5 @@ func Validator(t testing.TB, schema string) func(text string) error {
 			return err
 		}
 		return s.Validate(v)
-	}
+	}, nil
 }
