@@ -332,32 +332,6 @@ func TestUsageReports(t *testing.T) {
 	}
 }
 
-// FuzzReader: whatever the bytes, no panic, events in form, and no count below 0.
-func FuzzReader(f *testing.F) {
-	for _, c := range oddStreams {
-		f.Add([]byte(c.stream), c.flavor.Traits().Messages, len(c.stream)/2)
-	}
-	f.Fuzz(func(t *testing.T, stream []byte, messages bool, cut int) {
-		flavor := map[bool]Flavor{true: Messages, false: VLLM}[messages]
-		cut = min(max(0, cut), len(stream))
-		r := NewReader(flavor, []string{"END"}, func() string { return "id" })
-		events, err := r.Feed(nil, stream[:cut])
-		if err == nil {
-			events, err = r.Feed(events, stream[cut:])
-		}
-		if err == nil {
-			events, err = r.End(events)
-		}
-		checkForm(t, events, err == nil)
-		if u := r.Usage(); min(u.Input, u.Cached, u.Output, u.Reasoning, r.Delivered(), r.Bytes()) < 0 {
-			t.Fatalf("usage %+v, delivered %d, bytes %d", u, r.Delivered(), r.Bytes())
-		}
-		if got, once := short(events)+outcomeOf(err), read(flavor, string(stream)); got != once {
-			t.Fatalf("cut at %d: %q, at once %q", cut, got, once)
-		}
-	})
-}
-
 // checkForm: the start comes first, blocks come one after the other, nothing is behind the
 // end; a stream that is complete has one, with no block left open.
 func checkForm(t *testing.T, events []abi.Event, complete bool) {
