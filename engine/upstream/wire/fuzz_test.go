@@ -75,7 +75,8 @@ func FuzzOwn(f *testing.F) {
 			all = append(all, abi.Event{Kind: abi.EventBlockStop, Block: kind, Index: index})
 			index++
 		}
-		end := abi.Event{Kind: abi.EventEnd, Stop: abi.StopMaxTokens, Usage: abi.Usage{InputUncached: 3, CacheRead: 2, Output: 9, Reasoning: 1}}
+		end := abi.Event{Kind: abi.EventEnd, Stop: abi.StopMaxTokens,
+			Usage: abi.Usage{InputUncached: 3, CacheRead: 2, Output: 9, Reasoning: 1}}
 		if thinking != "" {
 			block(abi.BlockThinking, "", valid(thinking))
 		}
