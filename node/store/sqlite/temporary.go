@@ -59,7 +59,11 @@ func (f fileSystem) OpenFilename(name *vfs.Filename, flags vfs.OpenFlag) (vfs.Fi
 				made.Close()
 			}
 		}
-		return f.VFSFilename.OpenFilename(name, flags)
+		file, flags, err := f.VFSFilename.OpenFilename(name, flags)
+		if err == nil && flags&vfs.OPEN_WAL != 0 {
+			file = &wal{File: file}
+		}
+		return file, flags, err
 	}
 	file, err := os.CreateTemp(f.dir, temporaryNames)
 	if err != nil {
