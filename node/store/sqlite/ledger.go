@@ -59,8 +59,9 @@ func invalidRow(err error) error {
 	return err
 }
 
-// openHold opens a hold, unless its settlement came first.
-const openHold = `INSERT INTO open_holds (request_id, account_id, held, hold_id, checkpoint_id)
+// openHold opens a hold, unless its settlement came first. OR FAIL spares SQLite the copies of pages by which it could undo some of
+// several rows: here it is one, and the transaction ends with its failure.
+const openHold = `INSERT OR FAIL INTO open_holds (request_id, account_id, held, hold_id, checkpoint_id)
 	SELECT ?1, ?2, ?3, ?4, 0 WHERE NOT EXISTS (SELECT 1 FROM ledger WHERE request_id = ?1 AND kind = 'settlement')`
 
 // appendOne inserts a row with what its kind brings along, unless it was there already.
