@@ -20,7 +20,7 @@ var shared = []Check{
 	{"a hold is open until it is settled",
 		`SELECT h.request_id, 'is neither open nor settled' FROM ledger h WHERE h.kind = 'hold'
 		 AND NOT EXISTS (SELECT 1 FROM ledger s WHERE s.request_id = h.request_id AND s.kind = 'settlement')
-		 AND NOT EXISTS (SELECT 1 FROM open_holds o WHERE o.request_id = h.request_id)`},
+		 AND NOT EXISTS (SELECT 1 FROM open_holds o WHERE o.account_id = h.account_id AND o.request_id = h.request_id)`},
 	{"an open hold is a hold without a settlement",
 		`SELECT o.request_id, 'is listed as open' FROM open_holds o
 		 WHERE EXISTS (SELECT 1 FROM ledger s WHERE s.request_id = o.request_id AND s.kind = 'settlement')
@@ -29,7 +29,7 @@ var shared = []Check{
 	{"an open hold names its last checkpoint", // what it pays after a crash
 		`SELECT o.request_id, 'names row ' || o.checkpoint_id || ', the last one is row ' || coalesce(c.last, 0)
 		 FROM open_holds o LEFT JOIN (SELECT o.request_id, max(l.id) AS last FROM ledger l JOIN open_holds o
-		 ON o.request_id = l.request_id WHERE l.kind = 'checkpoint' AND l.id > o.hold_id GROUP BY o.request_id) c
+		 ON o.account_id = l.account_id AND o.request_id = l.request_id WHERE l.kind = 'checkpoint' AND l.id > o.hold_id GROUP BY o.request_id) c
 		 ON c.request_id = o.request_id WHERE o.checkpoint_id <> coalesce(c.last, 0)`},
 	{"an idempotency key names its top-up", // or the next call with it does another one
 		`SELECT 'row ' || i.entry_id, 'is not what was done under its key' FROM idempotency i WHERE NOT EXISTS

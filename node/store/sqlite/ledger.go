@@ -88,10 +88,10 @@ func (c *conn) appendOne(e *account.Entry) (inserted bool, err error) {
 			err = c.exec(openHold, e.RequestID, e.AccountID, int64(e.Held), e.ID)
 		}
 	case account.Checkpoint:
-		err = c.exec(`UPDATE open_holds SET checkpoint_id = ? WHERE request_id = ?`, e.ID, e.RequestID)
+		err = c.exec(`UPDATE open_holds SET checkpoint_id = ? WHERE account_id = ? AND request_id = ?`, e.ID, e.AccountID, e.RequestID)
 	case account.Settlement: // also one that was there: nothing of a settled request stays open
 		if !e.NeverHeld {
-			err = c.exec(`DELETE FROM open_holds WHERE request_id = ?`, e.RequestID)
+			err = c.exec(`DELETE FROM open_holds WHERE account_id = ? AND request_id = ?`, e.AccountID, e.RequestID)
 		}
 	case account.Adjustment:
 		err = c.checkSettles(e)

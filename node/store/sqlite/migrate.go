@@ -31,9 +31,36 @@ func migrations() []string {
 	return scripts
 }
 
-// indexes are those of no schema version: a database that lacks them gets them as it is opened, whatever wrote it. A binary that does
-// not know one keeps it all the same, so a release that adds one leaves the way back open.
-const indexes = `CREATE INDEX IF NOT EXISTS open_holds_account ON open_holds (account_id);`
+// holdsByAccount gives open_holds a primary key that finds what an account has open, too. Who looks for a request knows its account, so
+// a hold costs no second index.
+const holdsByAccount = `
+CREATE TEMPORARY TABLE held AS SELECT account_id, request_id, held, hold_id, checkpoint_id FROM open_holds;
+DROP TABLE open_holds;
+CREATE TABLE open_holds (
+  account_id    TEXT NOT NULL,
+  request_id    TEXT NOT NULL,
+  held          INTEGER NOT NULL,
+  hold_id       INTEGER NOT NULL,
+  checkpoint_id INTEGER NOT NULL,
+  PRIMARY KEY (account_id, request_id)
+) STRICT, WITHOUT ROWID;
+INSERT INTO open_holds SELECT * FROM held;
+DROP TABLE held;`
+
+// arrange changes what is of no schema version: a database gets it as it is opened, whatever wrote it. A binary that does not know it
+// works with it all the same, so a release that adds something here leaves the way back open.
+func (c *conn) arrange() error {
+	return c.transaction(func() error {
+		place, err := c.number(`SELECT pk FROM pragma_table_info('open_holds') WHERE name = 'account_id'`)
+		if err == nil && place != 1 {
+			err = c.db.Exec(holdsByAccount)
+		}
+		if err != nil {
+			return err
+		}
+		return c.db.Exec(`DROP INDEX IF EXISTS open_holds_account`) // which a binary that does not know the key makes
+	})
+}
 
 // migrate runs the scripts that the database lacks, each in one transaction
 // with its version number, so that an interrupted one leaves the old schema.

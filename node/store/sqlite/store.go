@@ -68,7 +68,10 @@ func (s *Store) connect(path string) (err error) {
 	if err := s.write.migrate(migrations()); err != nil {
 		return err
 	}
-	if err := s.write.db.Exec(indexes + servingPragmas); err != nil {
+	if err := s.write.arrange(); err != nil {
+		return err
+	}
+	if err := s.write.db.Exec(servingPragmas); err != nil {
 		return withRoom(err, path)
 	}
 	_ = s.write.cutWAL() // the readers may have no memory for what a kill left; without it they say so themselves
