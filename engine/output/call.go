@@ -80,7 +80,7 @@ func (h *callScan) judge(buf []byte) (verdict, int) {
 
 // lookJSON finds the end tag outside of strings: inside of one it is data.
 func (h *callScan) lookJSON(buf []byte) (verdict, int) {
-	for i := max(h.scanned, len(callOpen)); i < len(buf); i++ {
+	for i := h.scanned; i < len(buf); i++ {
 		h.scanned = i + 1
 		switch c := buf[i]; {
 		case h.escaped:
@@ -159,10 +159,9 @@ func (p *Parser) readKeys(inside string) (name, arguments string, ok bool) {
 	}
 	var all []parameter
 	for rest != "" {
-		rest, ok = strings.CutPrefix(rest, keyOpen)
-		key, after, closed := strings.Cut(rest, keyClose)
+		key, after, _ := strings.Cut(rest[len(keyOpen):], keyClose)
 		after, opened := strings.CutPrefix(strings.TrimLeft(after, space), keyValueOpen)
-		if !ok || !closed || !opened {
+		if !opened {
 			return "", "", false
 		}
 		one := parameter{name: strings.Trim(key, space)}
@@ -201,7 +200,7 @@ func readJSON(inside string, tools []Tool) (name, arguments string, ok bool) {
 		raw = call.Parameters
 	}
 	var text string
-	if json.Unmarshal(raw, &text) == nil && text != "" {
+	if json.Unmarshal(raw, &text) == nil {
 		raw = json.RawMessage(text)
 	}
 	if trimmed := string(bytes.TrimSpace(raw)); trimmed == "" || trimmed == "null" {
@@ -211,26 +210,15 @@ func readJSON(inside string, tools []Tool) (name, arguments string, ok bool) {
 	return call.Name, arguments, ok && arguments[0] == '{'
 }
 
-// readXML reads <function=NAME> with its parameters. Values are not XML: they
-// hold whatever the model wrote.
+// readXML reads <function=NAME> with its parameters, up to the end that lookXML has found. Values are
+// not XML: they hold whatever the model wrote.
 func (p *Parser) readXML(inside string) (name, arguments string, ok bool) {
-	rest, ok := strings.CutPrefix(inside, functionOpen)
-	if !ok {
-		return "", "", false
-	}
-	name, rest, ok = strings.Cut(rest, ">")
-	if !ok {
-		return "", "", false
-	}
+	name, rest, _ := strings.Cut(inside[len(functionOpen):], ">")
 	tool, ok := toolByName(p.options.Tools, strings.Trim(name, space))
 	if !ok {
 		return "", "", false
 	}
-	rest, ok = strings.CutSuffix(rest, functionClose)
-	if !ok {
-		return "", "", false
-	}
-	parameters, ok := readParameters(rest)
+	parameters, ok := readParameters(strings.TrimSuffix(rest, functionClose))
 	if !ok {
 		return "", "", false
 	}

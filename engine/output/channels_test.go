@@ -67,6 +67,11 @@ func TestChannels(t *testing.T) {
 		{`a.b <|constrain|>json<|message|>{}`, Options{Tools: tools, Header: "<|channel|>commentary to=functions."}, false, []string{`tool a.b "{}"`}, abi.StopToolUse},
 		{"The end.", Options{Opened: true, Header: "<|channel|>final"}, false, []string{`text  "The end."`}, abi.StopEndTurn},
 		{"  goes on", Options{Begun: true}, false, []string{`text  "  goes on"`}, abi.StopEndTurn},
+		{"<|start|>assistant<|message|>No channel.", Options{}, false, []string{`text  "No channel."`}, abi.StopEndTurn},
+		{"<|start|>assist", Options{}, true, nil, abi.StopMaxTokens},
+		{"<|channel|>final<|message|>It ST<|end|>", Options{Stops: []string{"STOP"}}, false, []string{`text  "It ST"`}, abi.StopEndTurn},
+		{"<|channel|>final<|message|>Hello.\n<|end|>", Options{Tools: tools}, false, []string{`text  "Hello.\n"`}, abi.StopEndTurn},
+		{`<|channel|>commentary to=functions.a.b<|message|>[1]`, Options{Tools: tools}, false, []string{`text  "[1]"`}, abi.StopEndTurn},
 		{"I forgot.", Options{}, false, []string{`text  "I forgot."`}, abi.StopEndTurn},
 		{"<|channel|>fin", Options{}, true, nil, abi.StopMaxTokens},
 	} {
@@ -91,11 +96,17 @@ func TestChannelThoughts(t *testing.T) {
 	}
 }
 
-// TestChannelBounds: a header and a call without an end come out as text.
+// TestChannelBounds: a header and a call that go on for too long come out as text, all of it once.
 func TestChannelBounds(t *testing.T) {
-	for _, text := range []string{strings.Repeat("h", headerMax+1), `<|channel|>commentary to=functions.f<|message|>"` + strings.Repeat("x", heldMax)} {
-		blocks, _ := speak(t, Options{Tools: []Tool{{Name: "f"}}}, text, 4096, false)
-		if len(blocks) != 1 || blocks[0].kind != abi.BlockText || len(blocks[0].text) < headerMax {
+	const to = `<|channel|>commentary to=functions.f<|message|>`
+	call := `{"a":"` + strings.Repeat("x", heldMax) + `"}`
+	for text, want := range map[string]string{
+		strings.Repeat("h", headerMax+1):                 strings.Repeat("h", headerMax+1),
+		to + call[:heldMax]:                              call[:heldMax],
+		to + call + "<|end|><|channel|>final<|message|>": call,
+	} {
+		blocks, _ := speak(t, Options{Tools: []Tool{{Name: "f"}}}, text, 1024, false)
+		if len(blocks) != 1 || blocks[0].kind != abi.BlockText || blocks[0].text != want {
 			t.Errorf("%d blocks of %.20q", len(blocks), text)
 		}
 	}

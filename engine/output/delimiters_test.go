@@ -25,6 +25,9 @@ var delimitedSamples = []struct {
 	{"numbers", delimitersKimi, `§<|tool_call_begin|>functions.search:10<|tool_call_argument_begin|>{"deep": true}<|tool_call_end|>` +
 		`<|tool_calls_section_end|>`, `tool search {"deep":true}`},
 	{"an empty section", delimitersKimi, `§<|tool_calls_section_end|>`, `text <|tool_calls_section_begin|><|tool_calls_section_end|>`},
+	{"an empty section and a call", delimitersKimi, `So. §<|tool_calls_section_end|>§<|tool_call_begin|>functions.noop:0<|tool_call_argument_begin|>{}<|tool_call_end|>` +
+		`<|tool_calls_section_end|>`, `text So. <|tool_calls_section_begin|><|tool_calls_section_end|>|tool noop {}`},
+	{"an empty list", delimitersMistralList, `§[]`, `text [TOOL_CALLS][]`},
 	{"a list for arguments", delimitersDeepSeek, `§<｜tool▁call▁begin｜>noop<｜tool▁sep｜>[1]<｜tool▁call▁end｜><｜tool▁calls▁end｜>`,
 		`text <｜tool▁calls▁begin｜><｜tool▁call▁begin｜>noop<｜tool▁sep｜>[1]<｜tool▁call▁end｜><｜tool▁calls▁end｜>`},
 	{"cut", delimitersDeepSeek, `§<｜tool▁call▁begin｜>noop<｜tool▁sep｜>{`, `text <｜tool▁calls▁begin｜><｜tool▁call▁begin｜>noop<｜tool▁sep｜>{`},

@@ -196,7 +196,6 @@ func (p *Parser) Call(dst []abi.Event) []abi.Event {
 	if p.state == stateThinking {
 		kind = abi.BlockThinking
 	}
-	p.blank = 0
 	keep, end := p.textEnd(len(p.buf)), len(p.buf)
 	dst = p.emit(dst, kind, string(p.buf[:keep]))
 	p.buf = append(p.buf, p.opening()...)
@@ -249,7 +248,7 @@ func (p *Parser) Count() {
 	switch {
 	case p.InThinking():
 		p.thoughts++
-	case p.state == stateCall && p.thought:
+	case p.state == stateCall:
 		p.doubtful++ // thinking if the tag is only a mention
 	}
 }
@@ -343,7 +342,6 @@ func (p *Parser) stepStart() bool {
 		p.buf = rest[len(opening):]
 	} else if p.options.Thinking {
 		p.state = stateThinking
-		p.buf = rest
 	}
 	return true
 }
@@ -421,7 +419,7 @@ func (p *Parser) stepAnswer(dst []abi.Event) ([]abi.Event, bool) {
 		}
 		p.fresh, p.blank = false, 0
 	}
-	at, marker := p.find(p.stops, max(0, len(p.buf)-p.counting))
+	at, marker := p.find(p.stops, len(p.buf)-p.counting)
 	lead, begins, held := 0, false, false
 	if p.spelled() {
 		lead = leadingSpace(p.buf)
@@ -447,7 +445,6 @@ func (p *Parser) stepAnswer(dst []abi.Event) ([]abi.Event, bool) {
 	if text := string(p.buf[:at]); p.open || strings.Trim(text, space) != "" {
 		dst = p.emit(dst, abi.BlockText, text)
 	}
-	p.buf = nil
 	return dst, false
 }
 
@@ -526,7 +523,7 @@ func (p *Parser) emit(dst []abi.Event, kind abi.BlockKind, text string) []abi.Ev
 		return dst
 	}
 	p.first = false
-	if p.open && p.block != kind {
+	if p.block != kind {
 		dst = p.close(dst)
 	}
 	if !p.open {

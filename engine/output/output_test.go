@@ -92,8 +92,8 @@ func parse(t testing.TB, o Options, truncated bool, pieces ...string) string {
 	}
 	done := p.Done()
 	events = p.Finish(events, truncated)
-	if more := p.Finish(nil, truncated); len(more) > 0 {
-		t.Fatalf("a second Finish gave %v", more)
+	if more := p.Call(p.Feed(p.Finish(nil, truncated), "more")); len(more) > 0 {
+		t.Fatalf("what follows Finish gave %v", more)
 	}
 	var b strings.Builder
 	for _, block := range collect(t, events) {
@@ -162,6 +162,7 @@ var samples = []struct {
 	{"model opens thinking", plainText, false, "\n<think>\nhm <think> x\n</think>\n\nyes", "thinking  \"hm <think> x\"\ntext  \"yes\"\nend_turn \"\" done=false"},
 	{"no thought", thinking, false, "\n\n</think>\n\nyes", "text  \"yes\"\nend_turn \"\" done=false"},
 	{"only thought", thinking, true, "a\n\n </thi", "thinking  \"a\\n\\n </thi\"\nmax_tokens \"\" done=false"},
+	{"thinking cut behind blank lines", thinking, true, "a\n\n", "thinking  \"a\"\nmax_tokens \"\" done=false"},
 	{"start held at the end", thinking, true, " <thi", "thinking  \"<thi\"\nmax_tokens \"\" done=false"},
 	{"start held, no thinking", plainText, true, "\n <thi", "text  \" <thi\"\nmax_tokens \"\" done=false"},
 	{"indented answer", thinking, false, "a</think>\n\n    code", "thinking  \"a\"\ntext  \"    code\"\nend_turn \"\" done=false"},
@@ -179,8 +180,8 @@ var samples = []struct {
 		`tool search "{\"n\":42,\"x\":100,\"maybe\":123456789012345678901}"` + "\ntool_use \"\" done=false"},
 	{"one line break off", withTools, false, xml("search", "q", "\n a \n"), `tool search "{\"q\":\"\\n a \\n\"}"` + "\ntool_use \"\" done=false"},
 	{"no parameters", withTools, false, xml("noop"), `tool noop "{}"` + "\ntool_use \"\" done=false"},
-	{"tags in a value", withTools, false, xml("search", "q", "a</parameter> b </tool_call> § <parameter=z>"),
-		`tool search "{\"q\":\"a</parameter> b </tool_call> § <parameter=z>\"}"` + "\ntool_use \"\" done=false"},
+	{"tags in a value", withTools, false, xml("search", "q", "a</parameter> b </tool_call></tool_call> § <parameter=z>"),
+		`tool search "{\"q\":\"a</parameter> b </tool_call></tool_call> § <parameter=z>\"}"` + "\ntool_use \"\" done=false"},
 	{"parameter not closed", withTools, false, "§<function=search><parameter=q>\nx\n</function></tool_call>", `tool search "{\"q\":\"x\"}"` + "\ntool_use \"\" done=false"},
 	{"parameter twice", withTools, false, xml("search", "q", "a", "n", "1", "q", "b"), `tool search "{\"q\":\"b\",\"n\":1}"` + "\ntool_use \"\" done=false"},
 	{"json call", withTools, false, "§\n{\"name\": \"search\", \"arguments\": {\"q\": \"</tool_call> \\\" <b>\", \"n\": 1.0}}\n</tool_call>",
@@ -192,6 +193,9 @@ var samples = []struct {
 	{"values of parameters", withTools, false, xml("search", "opts", `{"a": 1, "a": 2}`, "tags", `["\ude00"]`),
 		`tool search "{\"opts\":{\"a\":2},\"tags\":[\"\\ufffd\"]}"` + "\ntool_use \"\" done=false"},
 	{"json in a string", withTools, false, `§{"name":"search","arguments":"{\"q\": 1}"}</tool_call>`, `tool search "{\"q\":1}"` + "\ntool_use \"\" done=false"},
+	{"json with parameters", withTools, false, `§{"name":"search","parameters":{"q": 1}}</tool_call>`, `tool search "{\"q\":1}"` + "\ntool_use \"\" done=false"},
+	{"json with null for arguments", withTools, false, `§{"name":"noop","arguments":null}</tool_call>`, `tool noop "{}"` + "\ntool_use \"\" done=false"},
+	{"json with an empty text for arguments", withTools, false, `§{"name":"noop","arguments":""}</tool_call>`, `tool noop "{}"` + "\ntool_use \"\" done=false"},
 	{"json without arguments", withTools, false, `§{"name":"noop"}</tool_call>`, `tool noop "{}"` + "\ntool_use \"\" done=false"},
 	{"two calls", withTools, false, "a\n" + xml("noop") + "\n" + xml("search", "q", "1") + "\nb\n",
 		"text  \"a\"\ntool noop \"{}\"\ntool search \"{\\\"q\\\":\\\"1\\\"}\"\ntext  \"b\\n\"\ntool_use \"\" done=false"},
@@ -206,6 +210,7 @@ var samples = []struct {
 	{"unknown tool, a blank line behind it", withTools, false, xml("rm") + "\n\nb", fmt.Sprintf("text  %q\nend_turn \"\" done=false", xml("rm")+"\n\nb")},
 	{"unknown tool, json", withTools, false, `§{"name":"rm"}</tool_call>`, "text  \"§{\\\"name\\\":\\\"rm\\\"}</tool_call>\"\nend_turn \"\" done=false"},
 	{"broken json", withTools, false, `§{"name":"noop",}</tool_call>` + xml("noop"), "text  \"§{\\\"name\\\":\\\"noop\\\",}</tool_call>\"\ntool noop \"{}\"\ntool_use \"\" done=false"},
+	{"broken json, the token in it", withTools, false, `§{> §{"name":"noop"}</tool_call>`, "text  \"§{> §{\\\"name\\\":\\\"noop\\\"}</tool_call>\"\nend_turn \"\" done=false"},
 	{"arguments no object", withTools, false, `§{"name":"noop","arguments":[1]}</tool_call>`, "text  \"§{\\\"name\\\":\\\"noop\\\",\\\"arguments\\\":[1]}</tool_call>\"\nend_turn \"\" done=false"},
 	{"broken xml", withTools, false, "§<function=noop></tool_call> x", "text  \"§<function=noop></tool_call> x\"\nend_turn \"\" done=false"},
 	{"prose in a function", withTools, false, "§<function=noop>hi</function></tool_call>", "text  \"§<function=noop>hi</function></tool_call>\"\nend_turn \"\" done=false"},
@@ -218,6 +223,7 @@ var samples = []struct {
 	{"stop not in a call", stops("noop", "<tool_call>x"), false, "t</think>" + xml("noop") + "a noop b", "thinking  \"t\"\ntool noop \"{}\"\ntext  \"a \"\ntool_use \"\" done=true"},
 	{"stop that is complete first", stops("abcd", "bc", ""), false, "</think>xabcd", "text  \"xa\"\nstop_sequence \"bc\" done=true"},
 	{"longest of two stops", stops("c", "abc"), false, "</think>xabc", "text  \"x\"\nstop_sequence \"abc\" done=true"},
+	{"longest of two stops, in the other order", stops("abc", "c"), false, "</think>xabc", "text  \"x\"\nstop_sequence \"abc\" done=true"},
 	{"nearly a stop", stops("aab"), false, "</think>aaaab", "text  \"aa\"\nstop_sequence \"aab\" done=true"},
 	{"never a stop", stops("aab"), false, "</think>aaa", "text  \"aaa\"\nend_turn \"\" done=false"},
 	{"stop of line breaks", stops("\n\n"), false, "</think>\n\na\n\nb", "text  \"a\"\nstop_sequence \"\\n\\n\" done=true"},
@@ -231,9 +237,10 @@ var samples = []struct {
 	{"spelled out", withTools, false, "<tool_call>\n<function=noop>\n</function>\n</tool_call>", "text  \"<tool_call>\\n<function=noop>\\n</function>\\n</tool_call>\"\nend_turn \"\" done=false"},
 	{"spelled out in thinking", thinking, false, "a <tool_call> b</think>c", "thinking  \"a <tool_call> b\"\ntext  \"c\"\nend_turn \"\" done=false"},
 	{"spelled out, then the token", withTools, false, "<tool_call>" + xml("noop"), "text  \"<tool_call>\"\ntool noop \"{}\"\ntool_use \"\" done=false"},
-	{"the token behind a beginning of thinking", withTools, false, " <thi" + xml("noop"), "text  \" <thi\"\ntool noop \"{}\"\ntool_use \"\" done=false"},
+	{"the token behind a beginning of thinking", withTools, false, "\n <thi" + xml("noop"), "text  \" <thi\"\ntool noop \"{}\"\ntool_use \"\" done=false"},
 	{"the token in a call", withTools, true, "§\n<function=search>§", "text  \"§\\n<function=search>§\"\nmax_tokens \"\" done=false"},
-	{"the token behind half a stop", stops("abc"), false, "</think>x ab" + xml("noop"), "text  \"x ab\"\ntool noop \"{}\"\ntool_use \"\" done=false"},
+	{"the token behind half a tag", thinking, false, "\n </th" + xml("noop"), "thinking  \"</th\"\ntool noop \"{}\"\ntool_use \"\" done=false"},
+	{"the token behind half a stop", stops("abc"), false, "</think>x\n\na" + xml("noop"), "text  \"x\\n\\na\"\ntool noop \"{}\"\ntool_use \"\" done=false"},
 	{"no token: first of the answer", spelled, false, "\n " + text(xml("noop")) + "\n" + text(xml("search", "q", "1")) + "b", "tool noop \"{}\"\ntool search \"{\\\"q\\\":\\\"1\\\"}\"\ntext  \"b\"\ntool_use \"\" done=false"},
 	{"no token: in a text", spelled, false, "a\n" + text(xml("noop")), fmt.Sprintf("text  %q\nend_turn \"\" done=false", "a\n"+xml("noop"))},
 	{"no token: behind thinking", pondered, false, "a" + text(xml("noop")) + "</think>\n\n" + text(xml("noop")), fmt.Sprintf("thinking  %q\ntool noop \"{}\"\ntool_use \"\" done=false", "a"+xml("noop"))},
@@ -241,6 +248,7 @@ var samples = []struct {
 	{"no token: a beginning of it", spelled, true, "\n <tool_c", "text  \" <tool_c\"\nmax_tokens \"\" done=false"},
 	{"no token: another tag", spelled, false, "<tool_box> " + text(xml("noop")), fmt.Sprintf("text  %q\nend_turn \"\" done=false", "<tool_box> "+xml("noop"))},
 	{"no token: a stop within", Options{Tools: testTools, Stops: []string{"ol_c"}}, false, "<tool_call>", "text  \"<to\"\nstop_sequence \"ol_c\" done=true"},
+	{"no token: a stop that ends with it", Options{Tools: testTools, Stops: []string{"call>"}}, false, text(xml("noop")), "tool noop \"{}\"\ntool_use \"\" done=false"},
 	{"no token: begun", Options{Begun: true, Tools: testTools}, false, text(xml("noop")), fmt.Sprintf("text  %q\nend_turn \"\" done=false", xml("noop"))},
 	{"no token: begun, and held", Options{Begun: true, Tools: testTools, Constrained: true}, false, text(xml("noop")), "tool noop \"{}\"\ntool_use \"\" done=false"},
 	{"begun, then a call", begun, false, "\n" + xml("noop") + "\n\n b", "tool noop \"{}\"\ntext  \" b\"\ntool_use \"\" done=false"},
@@ -296,13 +304,21 @@ func randomCut(rng *rand.Rand, s string) []string {
 	return pieces
 }
 
-// TestHeldMax wants a call that does not end to come out as text, and what follows to be read on.
+// TestHeldMax: a call of heldMax bytes is one, a longer one comes out as text, and what follows is read on, be it ever so long.
 func TestHeldMax(t *testing.T) {
-	long := "§{\"" + strings.Repeat("é", heldMax/2) + "\"}</tool_call>"
-	for _, pieces := range [][]string{{long + xml("noop")}, {long[:heldMax-12], long[heldMax-12:], xml("noop")}} {
-		got := parse(t, withTools, false, pieces...)
-		if want := fmt.Sprintf("text  %q\ntool noop \"{}\"\ntool_use \"\" done=false", written(long)); got != want {
-			t.Errorf("got %d bytes, want %d", len(got), len(want))
+	const head, tail = `§{"name":"search","arguments":{"q":"`, `"}}</tool_call>`
+	most := heldMax - len(written(head)+tail)
+	value := strings.Repeat("é", most/2) + strings.Repeat("x", most%2)
+	fits, long, noop := head+value+tail, head+value+"x"+tail, xml("noop")+strings.Repeat("x", heldMax)
+	for _, c := range []struct{ in, want string }{
+		{fits + noop, fmt.Sprintf("tool search %q", `{"q":"`+value+`"}`)},
+		{long + noop, fmt.Sprintf("text  %q", written(long))},
+	} {
+		want := fmt.Sprintf("%s\ntool noop \"{}\"\ntext  %q\ntool_use \"\" done=false", c.want, noop[len(xml("noop")):])
+		for _, pieces := range [][]string{{c.in}, {c.in[:heldMax-12], c.in[heldMax-12 : heldMax+1], c.in[heldMax+1:]}} {
+			if got := parse(t, withTools, false, pieces...); got != want {
+				t.Errorf("%d bytes with a call of %d in %d pieces: got %d bytes, want %d", len(c.in), len(c.in)-len(noop), len(pieces), len(got), len(want))
+			}
 		}
 	}
 }

@@ -182,10 +182,7 @@ func (s *schema) resolve(ref string) any {
 	}
 	var at any = s.root
 	for step := range strings.SplitSeq(path, "/") {
-		in, ok := at.(map[string]any)
-		if !ok {
-			return nil
-		}
+		in, _ := at.(map[string]any)
 		at = in[pointerUnescape.Replace(step)]
 	}
 	return at

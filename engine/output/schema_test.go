@@ -37,6 +37,81 @@ var costly = map[string]string{
 		"$defs":{"b":{"anyOf":[` + strings.Repeat(`{"title":"xxxxxxxxxxxxxx"},`, 5000) + `{"type":"string"}]}}}`,
 }
 
+// TestParameterTypes: the types of a parameter are those that its schema names, or shows.
+func TestParameterTypes(t *testing.T) {
+	for _, c := range []struct {
+		schema string
+		want   Types
+	}{
+		{`{}`, 0},
+		{`true`, 0},
+		{`{"type":"integer"}`, TypeInteger},
+		{`{"type":["string",7,"null"]}`, TypeString | TypeNull},
+		{`{"type":"string","enum":[1]}`, TypeString},
+		{`{"enum":["a",1.5,true,null,[],{}]}`, TypeString | TypeNumber | TypeBoolean | TypeNull | TypeArray | TypeObject},
+		{`{"const":false}`, TypeBoolean},
+		{`{"const":null}`, TypeNull},
+		{`{"properties":{}}`, TypeObject},
+		{`{"items":{}}`, TypeArray},
+		{`{"properties":{},"items":{}}`, TypeObject},
+		{`{"const":"a","properties":{},"items":{}}`, TypeString},
+		{`{"anyOf":[{"type":"string"}],"oneOf":[{"type":"null"}],"allOf":[{"type":"array"}]}`, TypeString | TypeNull | TypeArray},
+		{`{"anyOf":[{"$ref":"#/$defs/a~1~0b"}],"oneOf":[{"$ref":"#/$defs/a~1~0b"}]}`, TypeNumber},
+		{`{"$ref":"$defs/a~1~0b"}`, 0},
+		{`{"$ref":"#/$defs/none/a"}`, 0},
+	} {
+		raw := fmt.Sprintf(`{"properties":{"p":%[1]s,"q":%[1]s},"$defs":{"a/~b":{"type":"number"}}}`, c.schema)
+		types, ok := ParameterTypes(json.RawMessage(raw))
+		if !ok || types["p"] != c.want || types["q"] != c.want {
+			t.Errorf("%s: types %b and %b, want %b", c.schema, types["p"], types["q"], c.want)
+		}
+	}
+}
+
+// TestValues: the text of a parameter is what its types make of it.
+func TestValues(t *testing.T) {
+	const either = TypeString | TypeNull
+	for _, c := range []struct {
+		text    string
+		allowed Types
+		exact   bool
+		want    string
+	}{
+		{"null", TypeString, false, `null`},
+		{" Null\n", TypeInteger, true, `null`},
+		{"null", TypeString, true, `"null"`},
+		{"null", either, true, `null`},
+		{"None", TypeNull, false, `null`},
+		{"None", TypeNull | TypeInteger, true, `null`},
+		{"None", either, false, `"None"`},
+		{"None", TypeInteger, false, `"None"`},
+		{"true", TypeBoolean, false, `true`},
+		{" FALSE ", TypeBoolean, false, `false`},
+		{"false", TypeString, false, `"false"`},
+		{"1.5", TypeInteger, false, `"1.5"`},
+		{"1.5", TypeInteger | TypeNumber, false, `1.5`},
+		{"9007199254740991.0", TypeInteger, false, `9007199254740991`},
+		{"9007199254740992.0", TypeInteger, false, `"9007199254740992.0"`},
+		{"1e300", TypeInteger, false, `"1e300"`},
+		{"-1e15", TypeInteger, false, `-1000000000000000`},
+		{"1e400", TypeNumber, false, `"1e400"`},
+		{".5", TypeNumber, false, `0.5`},
+		{strings.Repeat("1", numberMax), TypeInteger, false, strings.Repeat("1", numberMax)},
+		{strings.Repeat("1", numberMax+1), TypeInteger, false, `"` + strings.Repeat("1", numberMax+1) + `"`},
+		{"", TypeArray | TypeObject, false, `""`},
+		{" ", TypeInteger | TypeNumber, false, `" "`},
+		{"[1]", TypeObject, false, `"[1]"`},
+		{"{}", TypeArray, false, `"{}"`},
+		{" [ 1 ] ", TypeArray, false, `[1]`},
+		{"5", TypeArray | TypeObject, false, `"5"`},
+		{"7", 0, false, `"7"`},
+	} {
+		if got := string(appendValue(nil, c.text, c.allowed, c.exact)); got != c.want {
+			t.Errorf("%.20q of types %b, exact %v: %.40s, want %.40s", c.text, c.allowed, c.exact, got, c.want)
+		}
+	}
+}
+
 // TestSchemaIsReadOnce counts what is allocated, which decoding does by the byte: for many
 // calls about what one reading of the schema takes.
 func TestSchemaIsReadOnce(t *testing.T) {

@@ -19,9 +19,6 @@ func firstMatch(buf []byte, markers []string, past int) (at int, marker string) 
 	end := len(buf) + 1
 	for _, m := range markers {
 		begin, limit := max(0, past-len(m)+1), min(len(buf), end) // a match that ends later does not count
-		if begin > limit {
-			continue
-		}
 		i := bytes.Index(buf[begin:limit], []byte(m))
 		if i < 0 {
 			continue
