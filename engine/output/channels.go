@@ -90,7 +90,7 @@ func (p *Parser) feedChannels(dst []abi.Event, text string) []abi.Event {
 	case stateAnswer:
 		dst, _ = p.stepAnswer(dst)
 	case stateThinking:
-		if !p.thinkingOpen() {
+		if !p.open {
 			p.buf = bytes.TrimLeft(p.buf, space)
 		}
 		keep := p.textEnd(len(p.buf))

@@ -67,6 +67,11 @@ func TestChannels(t *testing.T) {
 		{`a.b <|constrain|>json<|message|>{}`, Options{Tools: tools, Header: "<|channel|>commentary to=functions."}, false, []string{`tool a.b "{}"`}, abi.StopToolUse},
 		{"The end.", Options{Opened: true, Header: "<|channel|>final"}, false, []string{`text  "The end."`}, abi.StopEndTurn},
 		{"  goes on", Options{Begun: true}, false, []string{`text  "  goes on"`}, abi.StopEndTurn},
+		{"  goes on STOP", Options{Begun: true, Stops: []string{"STOP"}}, false, []string{`text  "  goes on "`}, abi.StopStopSequence},
+		{"I forgot.<|start|>assistant<|channel|>final<|message|>Yes.", Options{}, false, []string{`text  "I forgot."`, `text  "Yes."`}, abi.StopEndTurn},
+		{"<|channel|>analysis<|message|>Hm<|channel|>final<|message|>Yes.", Options{}, false, []string{`thinking  "Hm"`, `text  "Yes."`}, abi.StopEndTurn},
+		{`<|channel|>final<|message|><tool_call>{"name":"a.b"}</tool_call>`, Options{Tools: tools}, false,
+			[]string{`text  "<tool_call>{\"name\":\"a.b\"}</tool_call>"`}, abi.StopEndTurn},
 		{"<|start|>assistant<|message|>No channel.", Options{}, false, []string{`text  "No channel."`}, abi.StopEndTurn},
 		{"<|start|>assist", Options{}, true, nil, abi.StopMaxTokens},
 		{"<|channel|>final<|message|>It ST<|end|>", Options{Stops: []string{"STOP"}}, false, []string{`text  "It ST"`}, abi.StopEndTurn},
@@ -101,11 +106,11 @@ func TestChannelBounds(t *testing.T) {
 	const to = `<|channel|>commentary to=functions.f<|message|>`
 	call := `{"a":"` + strings.Repeat("x", heldMax) + `"}`
 	for text, want := range map[string]string{
-		strings.Repeat("h", headerMax+1):                 strings.Repeat("h", headerMax+1),
-		to + call[:heldMax]:                              call[:heldMax],
+		strings.Repeat("h", headerMax+1) + "STOP":        strings.Repeat("h", headerMax+1),
+		to + call[:heldMax] + call[9:2000] + "STOP":      call[:heldMax] + call[9:2000],
 		to + call + "<|end|><|channel|>final<|message|>": call,
 	} {
-		blocks, _ := speak(t, Options{Tools: []Tool{{Name: "f"}}}, text, 1024, false)
+		blocks, _ := speak(t, Options{Tools: []Tool{{Name: "f"}}, Stops: []string{"STOP"}}, text, 1024, false)
 		if len(blocks) != 1 || blocks[0].kind != abi.BlockText || blocks[0].text != want {
 			t.Errorf("%d blocks of %.20q", len(blocks), text)
 		}

@@ -177,8 +177,8 @@ func (p *Parser) readDelimited(raw string) (calls []toolCall, ok bool) {
 // cut reads the first call of a text.
 func (d *Delimiters) cut(text string) (one toolCall, rest string, ok bool) {
 	rest, begun := strings.CutPrefix(text, d.Before)
-	name, rest, found := strings.Cut(rest, d.Arguments)
-	if !begun || !found {
+	name, rest, _ := strings.Cut(rest, d.Arguments)
+	if !begun {
 		return one, "", false
 	}
 	if d.Identified != "" {

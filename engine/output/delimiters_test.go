@@ -27,6 +27,11 @@ var delimitedSamples = []struct {
 	{"an empty section", delimitersKimi, `§<|tool_calls_section_end|>`, `text <|tool_calls_section_begin|><|tool_calls_section_end|>`},
 	{"an empty section and a call", delimitersKimi, `So. §<|tool_calls_section_end|>§<|tool_call_begin|>functions.noop:0<|tool_call_argument_begin|>{}<|tool_call_end|>` +
 		`<|tool_calls_section_end|>`, `text So. <|tool_calls_section_begin|><|tool_calls_section_end|>|tool noop {}`},
+	{"no beginning", delimitersDeepSeek, `§noop<｜tool▁sep｜>{}<｜tool▁call▁end｜><｜tool▁calls▁end｜>`,
+		`text <｜tool▁calls▁begin｜>noop<｜tool▁sep｜>{}<｜tool▁call▁end｜><｜tool▁calls▁end｜>`},
+	{"no end", delimitersDeepSeek, `§<｜tool▁call▁begin｜>noop<｜tool▁sep｜>{}<｜tool▁calls▁end｜>`,
+		`text <｜tool▁calls▁begin｜><｜tool▁call▁begin｜>noop<｜tool▁sep｜>{}<｜tool▁calls▁end｜>`},
+	{"a number where there are none", delimitersMistral, `§noop:1[ARGS]{}`, `text [TOOL_CALLS]noop:1[ARGS]{}`},
 	{"an empty list", delimitersMistralList, `§[]`, `text [TOOL_CALLS][]`},
 	{"a list for arguments", delimitersDeepSeek, `§<｜tool▁call▁begin｜>noop<｜tool▁sep｜>[1]<｜tool▁call▁end｜><｜tool▁calls▁end｜>`,
 		`text <｜tool▁calls▁begin｜><｜tool▁call▁begin｜>noop<｜tool▁sep｜>[1]<｜tool▁call▁end｜><｜tool▁calls▁end｜>`},

@@ -29,7 +29,8 @@ var keySamples = []struct{ name, in, want string }{
 		"text <tool_call>find\n<arg_key>q</arg_key>\n<arg_value>1</arg_value>\n</tool_call>"},
 	{"no value", "§search\n<arg_key>q</arg_key></arg_value></tool_call>", "text <tool_call>search\n<arg_key>q</arg_key></arg_value></tool_call>"},
 	{"cut", "§search\n<arg_key>q</arg_key>\n<arg_value>1", "text <tool_call>search\n<arg_key>q</arg_key>\n<arg_value>1"},
-	{"no name", "§" + strings.Repeat("x", 300), "text <tool_call>" + strings.Repeat("x", 300)},
+	{"no name", "§" + strings.Repeat("x", 300) + "§noop</tool_call>", "text <tool_call>" + strings.Repeat("x", 300) + "|tool noop {}"},
+	{"a line that is no name", "§find\n§noop</tool_call>", "text <tool_call>find|tool noop {}"},
 }
 
 // TestKeyCalls: calls of keys and values are read as what their schemas say, however they are cut.

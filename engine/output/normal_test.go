@@ -21,7 +21,7 @@ var normals = []struct{ in, want string }{
 	{`{"":1,"":",{\"\":"}`, `{"":",{\"\":"}`},
 	{`["\ud83d","\ude00 \uD83D","\ud83d\ude00","\ude00\ud83d","\\ud83d","\ud83d\\ude00","\u00e9\n"]`,
 		`["\ufffd","\ufffd \ufffd","\ud83d\ude00","\ufffd\ufffd","\\ud83d","\ufffd\\ude00","\u00e9\n"]`},
-	{`["\ud83d\ud83d\ude00"]`, `["\ufffd\ud83d\ude00"]`},
+	{`["\ud83d\ud83d\ude00\ud83d"]`, `["\ufffd\ud83d\ude00\ufffd"]`},
 	{`{"\ud83d":1,"é":2,"\udfff":3,"�":4}`, `{"é":2,"�":4}`},
 	{`"\ud83d"`, `"\ufffd"`},
 }

@@ -188,7 +188,7 @@ func (p *Parser) Call(dst []abi.Event) []abi.Event {
 	}
 	kind := abi.BlockText
 	switch {
-	case p.state == stateThinking && !p.thinkingOpen():
+	case p.state == stateThinking && !p.open:
 		p.buf = bytes.TrimLeft(p.buf, space)
 	case p.state == stateAnswer && p.fresh:
 		p.skipBlankLines()
@@ -312,7 +312,7 @@ func (p *Parser) flush(dst []abi.Event) []abi.Event {
 		return p.emitHeld(dst, rest)
 	case p.InThinking():
 		rest = strings.TrimRight(rest, space)
-		if !p.thinkingOpen() {
+		if !p.open {
 			rest = strings.TrimLeft(rest, space)
 		}
 		return p.emit(dst, abi.BlockThinking, rest)
@@ -347,7 +347,7 @@ func (p *Parser) stepStart() bool {
 }
 
 func (p *Parser) stepThinking(dst []abi.Event) ([]abi.Event, bool) {
-	if !p.thinkingOpen() {
+	if !p.open {
 		p.buf = bytes.TrimLeft(p.buf, space)
 	}
 	if begins, held := p.begins(p.buf); held {
@@ -383,8 +383,6 @@ func (p *Parser) take(n int) string {
 	p.buf = append(p.buf[:0], p.buf[n:]...)
 	return text[:n]
 }
-
-func (p *Parser) thinkingOpen() bool { return p.open && p.block == abi.BlockThinking }
 
 // begins says whether text is a call's, by its marker, or is held as it could become one.
 func (p *Parser) begins(text []byte) (begins, held bool) {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -205,6 +206,7 @@ var samples = []struct {
 	{"mention in thinking", thinking, false, "use § now</think>" + xml("noop"), "thinking  \"use § now\"\ntool noop \"{}\"\ntool_use \"\" done=false"},
 	{"mention in text", withTools, false, "use  § <b>", "text  \"use  § <b>\"\nend_turn \"\" done=false"},
 	{"no tools", plainText, false, xml("noop"), fmt.Sprintf("text  %q\nend_turn \"\" done=false", xml("noop"))},
+	{"no tools, a stop", Options{Stops: []string{"noop"}}, false, xml("noop"), "text  \"§\\n<function=\"\nstop_sequence \"noop\" done=true"},
 	{"no tools, thinking", Options{Thinking: true}, false, "§</think>x", "thinking  \"§\"\ntext  \"x\"\nend_turn \"\" done=false"},
 	{"unknown tool", withTools, false, "a\n\n" + xml("rm") + " b", fmt.Sprintf("text  %q\nend_turn \"\" done=false", "a\n\n"+xml("rm")+" b")},
 	{"unknown tool, a blank line behind it", withTools, false, xml("rm") + "\n\nb", fmt.Sprintf("text  %q\nend_turn \"\" done=false", xml("rm")+"\n\nb")},
@@ -212,7 +214,8 @@ var samples = []struct {
 	{"broken json", withTools, false, `§{"name":"noop",}</tool_call>` + xml("noop"), "text  \"§{\\\"name\\\":\\\"noop\\\",}</tool_call>\"\ntool noop \"{}\"\ntool_use \"\" done=false"},
 	{"broken json, the token in it", withTools, false, `§{> §{"name":"noop"}</tool_call>`, "text  \"§{> §{\\\"name\\\":\\\"noop\\\"}</tool_call>\"\nend_turn \"\" done=false"},
 	{"arguments no object", withTools, false, `§{"name":"noop","arguments":[1]}</tool_call>`, "text  \"§{\\\"name\\\":\\\"noop\\\",\\\"arguments\\\":[1]}</tool_call>\"\nend_turn \"\" done=false"},
-	{"broken xml", withTools, false, "§<function=noop></tool_call> x", "text  \"§<function=noop></tool_call> x\"\nend_turn \"\" done=false"},
+	{"broken json in a string", withTools, false, `§{"name":"noop","arguments":"{"}</tool_call>`, "text  \"§{\\\"name\\\":\\\"noop\\\",\\\"arguments\\\":\\\"{\\\"}</tool_call>\"\nend_turn \"\" done=false"},
+	{"broken xml", withTools, false, "§<function=noop></tool_call> x" + xml("noop"), "text  \"§<function=noop></tool_call> x\"\ntool noop \"{}\"\ntool_use \"\" done=false"},
 	{"prose in a function", withTools, false, "§<function=noop>hi</function></tool_call>", "text  \"§<function=noop>hi</function></tool_call>\"\nend_turn \"\" done=false"},
 	{"call cut", withTools, true, "a\n§\n<function=search>\n<parameter=q>\nx", "text  \"a\\n§\\n<function=search>\\n<parameter=q>\\nx\"\nmax_tokens \"\" done=false"},
 	{"call cut while thinking", thinking, true, "a\n§{", "thinking  \"a\"\ntext  \"§{\"\nmax_tokens \"\" done=false"},
@@ -239,6 +242,9 @@ var samples = []struct {
 	{"spelled out, then the token", withTools, false, "<tool_call>" + xml("noop"), "text  \"<tool_call>\"\ntool noop \"{}\"\ntool_use \"\" done=false"},
 	{"the token behind a beginning of thinking", withTools, false, "\n <thi" + xml("noop"), "text  \" <thi\"\ntool noop \"{}\"\ntool_use \"\" done=false"},
 	{"the token in a call", withTools, true, "§\n<function=search>§", "text  \"§\\n<function=search>§\"\nmax_tokens \"\" done=false"},
+	{"the token behind a beginning of thinking, in thinking", thinking, false, "\n <thi" + xml("noop"), "thinking  \"<thi\"\ntool noop \"{}\"\ntool_use \"\" done=false"},
+	{"the token behind blank lines of thinking", thinking, false, "a\n\n</th" + xml("noop"), "thinking  \"a\\n\\n</th\"\ntool noop \"{}\"\ntool_use \"\" done=false"},
+	{"the token behind a stop", stops("END"), false, "</think>a END" + xml("noop"), "text  \"a \"\nstop_sequence \"END\" done=true"},
 	{"the token behind half a tag", thinking, false, "\n </th" + xml("noop"), "thinking  \"</th\"\ntool noop \"{}\"\ntool_use \"\" done=false"},
 	{"the token behind half a stop", stops("abc"), false, "</think>x\n\na" + xml("noop"), "text  \"x\\n\\na\"\ntool noop \"{}\"\ntool_use \"\" done=false"},
 	{"no token: first of the answer", spelled, false, "\n " + text(xml("noop")) + "\n" + text(xml("search", "q", "1")) + "b", "tool noop \"{}\"\ntool search \"{\\\"q\\\":\\\"1\\\"}\"\ntext  \"b\"\ntool_use \"\" done=false"},
@@ -248,7 +254,8 @@ var samples = []struct {
 	{"no token: a beginning of it", spelled, true, "\n <tool_c", "text  \" <tool_c\"\nmax_tokens \"\" done=false"},
 	{"no token: another tag", spelled, false, "<tool_box> " + text(xml("noop")), fmt.Sprintf("text  %q\nend_turn \"\" done=false", "<tool_box> "+xml("noop"))},
 	{"no token: a stop within", Options{Tools: testTools, Stops: []string{"ol_c"}}, false, "<tool_call>", "text  \"<to\"\nstop_sequence \"ol_c\" done=true"},
-	{"no token: a stop that ends with it", Options{Tools: testTools, Stops: []string{"call>"}}, false, text(xml("noop")), "tool noop \"{}\"\ntool_use \"\" done=false"},
+	{"no token: a stop that ends with it", Options{Tools: testTools, Stops: []string{"call>", "noop"}}, false, text(xml("noop")), "tool noop \"{}\"\ntool_use \"\" done=false"},
+	{"no token: a stop in a beginning of it", Options{Tools: testTools, Stops: []string{"ol_c"}}, false, "<tool_c", "text  \"<to\"\nstop_sequence \"ol_c\" done=true"},
 	{"no token: begun", Options{Begun: true, Tools: testTools}, false, text(xml("noop")), fmt.Sprintf("text  %q\nend_turn \"\" done=false", xml("noop"))},
 	{"no token: begun, and held", Options{Begun: true, Tools: testTools, Constrained: true}, false, text(xml("noop")), "tool noop \"{}\"\ntool_use \"\" done=false"},
 	{"begun, then a call", begun, false, "\n" + xml("noop") + "\n\n b", "tool noop \"{}\"\ntext  \" b\"\ntool_use \"\" done=false"},
@@ -304,21 +311,26 @@ func randomCut(rng *rand.Rand, s string) []string {
 	return pieces
 }
 
-// TestHeldMax: a call of heldMax bytes is one, a longer one comes out as text, and what follows is read on, be it ever so long.
+// TestHeldMax: a call of heldMax bytes is one, however much follows, a longer one comes out as text, and what follows is read on.
 func TestHeldMax(t *testing.T) {
 	const head, tail = `§{"name":"search","arguments":{"q":"`, `"}}</tool_call>`
 	most := heldMax - len(written(head)+tail)
-	value := strings.Repeat("é", most/2) + strings.Repeat("x", most%2)
-	fits, long, noop := head+value+tail, head+value+"x"+tail, xml("noop")+strings.Repeat("x", heldMax)
-	for _, c := range []struct{ in, want string }{
-		{fits + noop, fmt.Sprintf("tool search %q", `{"q":"`+value+`"}`)},
-		{long + noop, fmt.Sprintf("text  %q", written(long))},
+	value, noop := strings.Repeat("é", most/2)+strings.Repeat("x", most%2), block{kind: abi.BlockToolUse, name: "noop", text: "{}"}
+	for _, c := range []struct {
+		in    string
+		pause int // where the first of two pieces ends
+		want  block
+	}{
+		{head + value + tail, heldMax - 12, block{kind: abi.BlockToolUse, name: "search", text: `{"q":"` + value + `"}`}},
+		{head + value + "x" + tail, 0, block{kind: abi.BlockText, text: written(head + value + "x" + tail)}},
+		{head + value + strings.Repeat("x", 100), heldMax - 12, block{kind: abi.BlockText, text: written(head + value + strings.Repeat("x", 100))}},
 	} {
-		want := fmt.Sprintf("%s\ntool noop \"{}\"\ntext  %q\ntool_use \"\" done=false", c.want, noop[len(xml("noop")):])
-		for _, pieces := range [][]string{{c.in}, {c.in[:heldMax-12], c.in[heldMax-12 : heldMax+1], c.in[heldMax+1:]}} {
-			if got := parse(t, withTools, false, pieces...); got != want {
-				t.Errorf("%d bytes with a call of %d in %d pieces: got %d bytes, want %d", len(c.in), len(c.in)-len(noop), len(pieces), len(got), len(want))
-			}
+		p := New(Options{Tools: testTools, Marked: true, NewID: func() string { return "id" }})
+		rest := strings.Repeat("x", heldMax/2)
+		events := feed(p, nil, c.in[:c.pause])
+		events = p.Finish(feed(p, events, c.in[c.pause:]+xml("noop")+rest), false)
+		if got := collect(t, events); !slices.Equal(got, []block{c.want, noop, {kind: abi.BlockText, text: rest}}) {
+			t.Errorf("%d bytes, paused at %d: %d blocks, the first of %d bytes", len(c.in), c.pause, len(got), len(got[0].text))
 		}
 	}
 }

@@ -55,7 +55,11 @@ func TestTagsOf(t *testing.T) {
 // TestTagsTaken: the token that ends thinking is its text within thinking, the one that opens it at the start, and both are
 // nothing elsewhere.
 func TestTagsTaken(t *testing.T) {
-	p := New(Options{Thinking: true, Tags: mistralTags})
+	p := New(Options{Tags: mistralTags})
+	if p.Takes(mistralTags.Close) || !p.Takes(mistralTags.Open) {
+		t.Error("a start that is not in thinking")
+	}
+	p = New(Options{Thinking: true, Tags: mistralTags})
 	for i, want := range []bool{true, true, false, false} {
 		ends, opens := p.Takes(mistralTags.Close), p.Takes(mistralTags.Open)
 		if ends != want || opens != (i == 0) {
