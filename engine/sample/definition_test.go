@@ -136,6 +136,72 @@ func TestSampleAgainstDefinition(t *testing.T) {
 	})
 }
 
+// TestTopK: what is found in one pass are the first of all logits sorted.
+func TestTopK(t *testing.T) {
+	g := rand.New(rand.NewPCG(6, 6))
+	for round := range 700 {
+		logits, k := shape(round%7, 1+g.IntN(1000), g), 1+g.IntN(1+g.IntN(200))
+		var want []candidate
+		for i, x := range logits {
+			if x > minusInf {
+				want = append(want, candidate{logit: x, id: int32(i)})
+			}
+		}
+		slices.SortFunc(want, byLikelihood)
+		got := New(Params{}, nil, nil).topK(logits, k)
+		slices.SortFunc(got, byLikelihood)
+		if want = want[:min(k, len(want))]; want[0].logit == plusInf { // nothing else is drawn then
+			got, want = got[:1], want[:1]
+		}
+		if !slices.Equal(got, want) {
+			t.Fatalf("round %d: the best %d of %v are %v, want %v", round, k, logits, got, want)
+		}
+	}
+}
+
+// TestEqualTokens: of n tokens that are equally likely, the number u in [0, 1) draws that with the number un, by whatever
+// filter n are left, and whether they are few or not.
+func TestEqualTokens(t *testing.T) {
+	for _, c := range []struct {
+		p    Params
+		n    int
+		kept int
+	}{
+		{Params{TopP: 1}, 3000, 3000},
+		{Params{TopP: 0.5}, 4000, 2000},
+		{Params{TopP: 0.5}, 600, 300},
+		{Params{TopP: 1, TopK: 1500}, 3000, 1500},
+		{Params{TopP: 0.5, TopK: 3000}, 6000, 1500},
+		{Params{TopP: 1, TopK: 500}, 600, 500},
+		{Params{TopP: 0.5, TopK: 500}, 600, 250},
+	} {
+		logits, ends := make([]float32, c.n), []int{0, 1, blockTokens - 1, blockTokens, c.kept - 1}
+		for draw := range 20 * c.kept {
+			u := Uniform(1, uint64(draw))
+			want := int(u * float64(c.kept))
+			if draw > 30 && !slices.Contains(ends, want) {
+				continue
+			}
+			c.p.Temperature, c.p.Seed = 1, 1
+			if got := Resume(c.p, State{Draw: uint64(draw)}).Preview(logits); int(got) != want {
+				t.Fatalf("%+v, %v: token %d of %d, want %d", c.p, u, got, c.n, want)
+			}
+		}
+	}
+}
+
+// TestFew: the device asks it too.
+func TestFew(t *testing.T) {
+	for _, c := range []struct {
+		topK, vocabulary int
+		want             bool
+	}{{0, 5, false}, {1, 2, true}, {2, 2, false}, {fewMax, fewMax + 1, true}, {fewMax + 1, 5000, false}} {
+		if got := (Params{TopK: c.topK}).Few(c.vocabulary); got != c.want {
+			t.Errorf("%d of %d: %v", c.topK, c.vocabulary, got)
+		}
+	}
+}
+
 // TestWholeVocabulary is the same on the sizes in use, where a drawn token
 // comes out of partial sums and top_p ends among thousands of tokens.
 func TestWholeVocabulary(t *testing.T) {

@@ -107,10 +107,10 @@ func worst(found []candidate) float32 {
 	return w
 }
 
-// selectBest moves the k most likely to the front: quickselect around a pivot
-// from the middle of three, linear on average.
+// selectBest moves the k most likely of c, which are some and not all, to the front: quickselect
+// around a pivot from the middle of three, linear on average.
 func selectBest(c []candidate, k int) {
-	for len(c) > 1 && k > 0 && k < len(c) {
+	for {
 		front, after := partition(c)
 		switch { // what is between the two parts is in place
 		case k < front:

@@ -270,6 +270,20 @@ func TestDeterminism(t *testing.T) {
 	}
 }
 
+// TestUniform: mix is the finalizer of splitmix64, whose first numbers from 0 its authors publish, and a draw is 53 bits of it.
+func TestUniform(t *testing.T) {
+	state := uint64(0)
+	for i, want := range []uint64{0xe220a8397b1dcdaf, 0x6e789e6aa1b965f4, 0x06c45d188009454f, 0xf88bb8a8724c81ec} {
+		state += 0x9e3779b97f4a7c15
+		if got := mix(state); got != want {
+			t.Errorf("number %d is %#x, want %#x", i, got, want)
+		}
+		if got, want := Uniform(0, uint64(i+1)), float64(want>>11)/(1<<53); got != want {
+			t.Errorf("draw %d is %v, want %v", i+1, got, want)
+		}
+	}
+}
+
 func TestEdges(t *testing.T) {
 	cases := []struct {
 		name   string
@@ -298,6 +312,7 @@ func TestEdges(t *testing.T) {
 		{"tiniest temperature, top_k", Params{Temperature: math.SmallestNonzeroFloat32, TopP: 1, TopK: 2}, []float32{-3e38, 3e38, 2.9e38}, nil, 1},
 		{"tiniest temperature, -0 is the largest", Params{Temperature: math.SmallestNonzeroFloat32, TopP: 0.9}, []float32{-3, negativeZero, -2}, nil, 1},
 		{"top_p, -0 is the largest", Params{Temperature: 0.25, TopP: 0.5}, []float32{-3, negativeZero, -2}, nil, 1},
+		{"the first token, of many", Params{Temperature: 1, TopP: 1}, append([]float32{40}, make([]float32, 3000)...), nil, 0},
 		{"top_p 0", Params{Temperature: 9, TopP: 0}, []float32{1, 2, 1}, nil, 1},
 		{"min_p 1", Params{Temperature: 9, TopP: 1, MinP: 1}, []float32{1, 2, 1}, nil, 1},
 		{"top_k 1 of ties", Params{Temperature: 9, TopP: 1, TopK: 1}, []float32{1, 2, 2}, nil, 1},
