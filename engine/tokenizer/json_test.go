@@ -131,22 +131,31 @@ func TestRealFromJSON(t *testing.T) {
 }
 
 func TestJSONRefusals(t *testing.T) {
-	good := string(asJSON(t, smallVocab(t, "qwen2"), false))
-	for what, change := range map[string][2]string{
-		"model.type is":            {`"type":"BPE"`, `"type":"Unigram"`},
-		"normalizer.type":          {`"type":"NFC"`, `"type":"Lowercase"`},
-		"which is none of":         {`\\p{N}|`, `\\p{N}+|`},
-		"add_prefix_space":         {`"add_prefix_space":false`, `"add_prefix_space":true`},
-		"want Split and ByteLevel": {`"type":"ByteLevel"`, `"type":"Metaspace"`},
-		"unexpected end":           {good, good[:len(good)/2]},
-		"are not within":           {`"added_tokens":[`, `"added_tokens":[{"id":2147483647,"content":"x"},`},
+	for _, c := range []struct{ pre, what, from, to string }{
+		{"qwen2", "model.type is", `"type":"BPE"`, `"type":"Unigram"`},
+		{"qwen2", "normalizer.type", `"type":"NFC"`, `"type":"Lowercase"`},
+		{"qwen2", "which is none of", `\\p{N}|`, `\\p{N}+|`},
+		{"qwen2", "add_prefix_space", `"add_prefix_space":false`, `"add_prefix_space":true`},
+		{"qwen2", "want Split and ByteLevel", `"type":"ByteLevel"`, `"type":"Metaspace"`},
+		{"qwen2", "invalid character", `"BPE"`, `BPE`},
+		{"qwen2", "are not within", `"added_tokens":[`, `"added_tokens":[{"id":2147483647,"content":"x"},`},
+		{"qwen2", "token id 3 is", `"added_tokens":[`, `"added_tokens":[{"id":3,"content":"x"},`},
+		{"qwen2", "token id 3 is", `"vocab":{`, `"vocab":{"two":3,`},
+		{"qwen2", "token id -1 is", `"vocab":{`, `"vocab":{"two":-1,`},
+		{"qwen2", "tokens have ids up to 100000", `"vocab":{`, `"vocab":{"two":100000,`},
+		{"qwen2", "cannot unmarshal", `"merges":["`, `"merges":[5,"`},
+		{"gpt-2", "does not say how", `"use_regex":true`, `"use_regex":false`},
+		{"smollm", `the type "Digits"`, `"individual_digits":true`, `"individual_digits":false`},
+		{"deepseek-v3", "which is none of", `"use_regex":false`, `"use_regex":true`},
+		{"deepseek-v3", "which is none of", `"add_prefix_space":false`, `"add_prefix_space":true`},
 	} {
-		changed := strings.Replace(good, change[0], change[1], 1)
+		good := string(asJSON(t, smallVocab(t, c.pre), false))
+		changed := strings.Replace(good, c.from, c.to, 1)
 		if changed == good {
-			t.Errorf("%s: nothing was changed", what)
+			t.Errorf("%s: nothing was changed", c.what)
 		}
-		if _, err := fromJSON([]byte(changed)); err == nil || !strings.Contains(err.Error(), what) {
-			t.Errorf("want an error that says %q, got %v", what, err)
+		if _, err := fromJSON([]byte(changed)); err == nil || !strings.Contains(err.Error(), c.what) {
+			t.Errorf("%s with %q: %v, want an error that says %q", c.pre, c.to, err, c.what)
 		}
 	}
 }
@@ -273,6 +282,44 @@ func TestSharedNames(t *testing.T) {
 			if id, err := readID(f, keyPrefix+what+"_token_id"); err != nil || id != ids[i] {
 				t.Errorf("%v: the %s token is %d, %v", ids, what, id, err)
 			}
+		}
+	}
+}
+
+// TestFolderTexts: which tokens begin and end a text is what the files beside the tokens say, where there are such tokens.
+func TestFolderTexts(t *testing.T) {
+	for _, c := range []struct {
+		names, ends   string
+		bos, eos, pad int32
+		add           bool
+		stops         []int32
+	}{
+		{`{}`, `{}`, -1, 511, 509, true, nil},
+		{`{"bos_token":{"content":"<|im_start|>"},"eos_token":null,"pad_token":"nothing"}`, `{"eos_token_id":null}`, 510, 511, 509, true, nil},
+		{`{"eos_token":"","pad_token":"<|im_start|>","add_bos_token":null}`, `{"eos_token_id":7}`, -1, 511, 510, true, []int32{7}},
+		{`{"eos_token":"<think>","add_bos_token":false}`, `{"eos_token_id":[7,-1,518,517],"text_config":{"eos_token_id":9}}`, -1, 512, 509, false, []int32{7, 517, 9}},
+	} {
+		v := smallVocab(t, "qwen2")
+		v.AddBOS = true
+		if err := errors.Join(v.readNames([]byte(c.names)), v.readEnds([]byte(c.ends))); err != nil {
+			t.Fatal(err)
+		}
+		if v.BOS != c.bos || v.EOS != c.eos || v.Pad != c.pad || v.AddBOS != c.add || !slices.Equal(v.Stops, c.stops) {
+			t.Errorf("%s and %s: %d, %d, %d, %v, %v", c.names, c.ends, v.BOS, v.EOS, v.Pad, v.AddBOS, v.Stops)
+		}
+		if v.EOS = -1; v.readEnds([]byte(c.ends)) != nil || v.EOS != append(c.stops, -1)[0] {
+			t.Errorf("%s: without another end the first one is %d", c.ends, v.EOS)
+		}
+	}
+	var v Vocab
+	for _, wrong := range []string{`{"bos_token":5}`, `{"eos_token":{"content":5}}`, `{`} {
+		if v.readNames([]byte(wrong)) == nil {
+			t.Errorf("%s: no error", wrong)
+		}
+	}
+	for _, wrong := range []string{`{"eos_token_id":"a"}`, `{"eos_token_id":["a"]}`, `{`} {
+		if v.readEnds([]byte(wrong)) == nil {
+			t.Errorf("%s: no error", wrong)
 		}
 	}
 }

@@ -96,6 +96,8 @@ func TestFromFileRefuses(t *testing.T) {
 		{"pre", "falcon", `"falcon"`}, {"tokens", nil, "tokenizer.ggml.tokens"}, {"tokens", []int32{1}, "[]i32"},
 		{"merges", nil, "tokenizer.ggml.merges"}, {"token_type", []int32{1}, "1 token types"},
 		{"token_type", []int64{1 << 32}, "token_type"}, {"eos_token_id", uint64(1 << 40), "eos_token_id"},
+		{"token_type", "x", "token_type"}, {"token_type", []int32{-1}, "token 0 is -1"}, {"pre", uint8(1), "tokenizer.ggml.pre"},
+		{"eom_token_id", "x", "eom_token_id"}, {"eos_token_id", int32(-2), "is -2"},
 		{"eos_token_id", "x", "eos_token_id"}, {"eos_token_id", []int32{1, 2}, "eos_token_id"},
 		{"eos_token_id", uint32(518), "518"}, {"add_bos_token", uint8(1), "add_bos_token"},
 	}
@@ -119,6 +121,16 @@ func TestStripsRefused(t *testing.T) {
 		meta := append(metaOf(vocabMeta(smallVocab(t, "qwen2"))), gguftest.KV{Key: stripsKey, Value: value})
 		if _, err := FromFile(fileOf(t, meta...)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v: error %v, want one with %q", value, err, want)
+		}
+	}
+}
+
+// TestOwnKeysRefused: keys of our own have the types that they are written with.
+func TestOwnKeysRefused(t *testing.T) {
+	for key, value := range map[string]any{rowlessKey: []int32{1}, mergesKey: "yes"} {
+		meta := append(metaOf(vocabMeta(smallVocab(t, "qwen2"))), gguftest.KV{Key: key, Value: value})
+		if _, err := FromFile(fileOf(t, meta...)); err == nil || !strings.Contains(err.Error(), key) {
+			t.Errorf("%s = %v: %v", key, value, err)
 		}
 	}
 }

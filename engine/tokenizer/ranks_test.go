@@ -38,7 +38,14 @@ func TestRanks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	folder, err := FromFile(openedFolder(t, "", map[string]string{ranksName: text, "tokenizer_config.json": string(config)}))
+	if err != nil {
+		t.Fatal(err)
+	}
 	for i, text := range texts {
+		if got := folder.Encode(nil, text); !slices.Equal(got, ids[i]) {
+			t.Errorf("%q is %v with the file in a folder, want %v", text, got, ids[i])
+		}
 		if got := tok.Encode(nil, text); !slices.Equal(got, ids[i]) {
 			t.Errorf("%q is %v, want %v", text, got, ids[i])
 		}
@@ -56,7 +63,20 @@ func TestRanks(t *testing.T) {
 
 // TestRanksRefused: a file that is none is refused by its line.
 func TestRanksRefused(t *testing.T) {
+	most := strings.Repeat("YWFh", ranksBytesMax/3) // three bytes each, and one more behind them
+	if v, err := ranksVocab([]byte("\n"+most+"YQ== 0\n\n \nYQ== 1"), nil); err != nil || len(v.Tokens) != 2+ranksReserved {
+		t.Errorf("two tokens, one as long as may be: %v", err)
+	}
+	if _, err := ranksVocab([]byte("YQ== 0\n"), []byte(`{`)); err == nil || !strings.Contains(err.Error(), "tokenizer_config.json") {
+		t.Errorf("a config that is none: %v", err)
+	}
+	for _, files := range []map[string]string{{}, {ranksName: "YQ== 1"}, {"tokenizer.json": "{"}} {
+		if _, err := FromFile(openedFolder(t, "", files)); err == nil || !strings.Contains(err.Error(), "tokenizer.json") && !strings.Contains(err.Error(), ranksName+": line 1") {
+			t.Errorf("%q: %v", files, err)
+		}
+	}
 	for text, want := range map[string]string{
+		most + "YWE= 0":    "line 1",
 		"YQ== 0\nYQ== 1\n": "line 2", "YQ== 1\n": "line 1", "YQ== 0\n%% 1\n": "line 2", "YQ==\n": "line 1", "YQ== 0 1\n": "line 1",
 	} {
 		if _, err := ranksVocab([]byte(text), nil); err == nil || !strings.Contains(err.Error(), want) {

@@ -70,6 +70,9 @@ func TestSentencePiece(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		if id, add := tok.BOS(); id != 1 || !add {
+			t.Errorf("BOS %d %v: a text begins with it unless the file says no", id, add)
+		}
 		for range 2 {
 			sameIDs(t, r.Texts, r.Models[i].IDs, func(text string) []int32 { return tok.Encode(nil, text) })
 		}

@@ -248,10 +248,10 @@ func TestKinds(t *testing.T) {
 	if id, add := tok.BOS(); id != 509 || !add {
 		t.Errorf("BOS %d %v", id, add)
 	}
-	if tok.Bytes(511) != nil || tok.Bytes(517) != nil || tok.Bytes(-1) != nil || string(tok.Bytes(512)) != "<think>" {
+	if tok.Bytes(511) != nil || tok.Bytes(517) != nil || tok.Bytes(518) != nil || tok.Bytes(-1) != nil || string(tok.Bytes(512)) != "<think>" {
 		t.Error("control, unused and unknown ids stand for nothing, user-defined ones for their name")
 	}
-	if tok.Text(511) != "<|im_end|>" || tok.Text(9999) != "" {
+	if tok.Text(511) != "<|im_end|>" || tok.Text(518) != "" || tok.Text(-1) != "" {
 		t.Error("Text does not show the name")
 	}
 	if id, ok := tok.ID(" does"); !ok || string(tok.Bytes(id)) != " does" {
@@ -272,6 +272,13 @@ func TestNewRefuses(t *testing.T) {
 		{"no tokens", func(v *Vocab) { v.Tokens = nil }, "0 tokens"},
 		{"types", func(v *Vocab) { v.Types = v.Types[1:] }, "517 token types"},
 		{"type 9", func(v *Vocab) { v.Types[3] = 9 }, "token 3 has the unknown type 9"},
+		{"type -1", func(v *Vocab) { v.Types[3] = -1 }, "token 3 has the unknown type -1"},
+		{"stop", func(v *Vocab) { v.Stops = []int32{0, 518} }, "a stop token is 518"},
+		{"stop -1", func(v *Vocab) { v.Stops = []int32{-1} }, "a stop token is -1"},
+		{"eot", func(v *Vocab) { v.EOT = -2 }, "EOT token is -2"},
+		{"padding", func(v *Vocab) { v.Pad = 518 }, "padding token is 518"},
+		{"merge of nothing on the left", func(v *Vocab) { v.Merges[7] = " he" }, "merge 7"},
+		{"merge of nothing on the right", func(v *Vocab) { v.Merges[7] = "he " }, "merge 7"},
 		{"eos", func(v *Vocab) { v.EOS = 518 }, "EOS token is 518"},
 		{"bos", func(v *Vocab) { v.BOS = -2 }, "BOS token is -2"},
 		{"missing letter", func(v *Vocab) { v.Tokens['A'] += "x" }, "no token for the byte 0x41"},
