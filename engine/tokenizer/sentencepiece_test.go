@@ -257,6 +257,7 @@ func TestSentencePieceRefusals(t *testing.T) {
 		"neither normalizer":                {"normalizer", `null`},
 		"pre_tokenizer has the type":        {"pre_tokenizer", `{"type":"Whitespace"}`},
 		"want Metaspace that does not":      {"pre_tokenizer", `{"type":"Metaspace","replacement":"▁","prepend_scheme":"first","split":true}`},
+		`has the type "Metaspace"`:          {"pre_tokenizer", `{"type":"Metaspace","replacement":"▁","prepend_scheme":"first"}`},
 		"model.ignore_merges":               {"model", `{"type":"BPE","byte_fallback":true,"ignore_merges":true}`},
 		"want Prepend of U+2581 and Replac": {"normalizer", `{"type":"Prepend","prepend":"x"}`},
 	} {
