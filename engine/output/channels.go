@@ -69,7 +69,6 @@ func (p *Parser) enterMessage() {
 	case len(channel) > 0 && channel[0] == "analysis" && recipient == "":
 		p.state = stateThinking
 	}
-	p.header = ""
 }
 
 // splitMarks takes the words of a header apart.
@@ -82,7 +81,6 @@ func (p *Parser) feedChannels(dst []abi.Event, text string) []abi.Event {
 			return dst
 		}
 		text = splitMarks.Replace(p.header)
-		p.header = ""
 		p.enterAnswer()
 	}
 	p.buf = append(p.buf, text...)

@@ -326,7 +326,7 @@ func TestHeldMax(t *testing.T) {
 		{head + value + strings.Repeat("x", 100), heldMax - 12, block{kind: abi.BlockText, text: written(head + value + strings.Repeat("x", 100))}},
 	} {
 		p := New(Options{Tools: testTools, Marked: true, NewID: func() string { return "id" }})
-		rest := strings.Repeat("x", heldMax/2)
+		rest := strings.Repeat("x", heldMax)
 		events := feed(p, nil, c.in[:c.pause])
 		events = p.Finish(feed(p, events, c.in[c.pause:]+xml("noop")+rest), false)
 		if got := collect(t, events); !slices.Equal(got, []block{c.want, noop, {kind: abi.BlockText, text: rest}}) {
