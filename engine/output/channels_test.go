@@ -36,6 +36,9 @@ func speak(t testing.TB, o Options, text string, n int, truncated bool) (blocks 
 		text = text[at+len(mark):]
 	}
 	events = p.Finish(events, truncated)
+	if more := p.Mark(nil, MarkStart); len(more) > 0 {
+		t.Errorf("a mark behind the end gave %v", more)
+	}
 	return collect(t, events), p
 }
 
@@ -61,7 +64,7 @@ func TestChannels(t *testing.T) {
 		{`<|channel|>commentary to=functions.nobody<|message|>{"x":1}`, Options{Tools: tools}, false, []string{`text  "{\"x\":1}"`}, abi.StopEndTurn},
 		{`<|channel|>commentary to=functions.a.b<|message|>{"x":1`, Options{Tools: tools}, false, []string{`text  "{\"x\":1"`}, abi.StopEndTurn},
 		{`<|channel|>commentary to=functions.a.b<|message|>{"x":1`, Options{Tools: tools}, true, []string{`text  "{\"x\":1"`}, abi.StopMaxTokens},
-		{`<|channel|>final<|message|>one STOP two`, Options{Stops: []string{"STOP"}}, false, []string{`text  "one "`}, abi.StopStopSequence},
+		{`<|channel|>final<|message|>one STOP two<|end|><|start|>assistant<|channel|>final<|message|>three`, Options{Stops: []string{"STOP"}}, false, []string{`text  "one "`}, abi.StopStopSequence},
 		{`<|channel|>analysis<|message|>STOP`, Options{Stops: []string{"STOP"}}, true, []string{`thinking  "STOP"`}, abi.StopMaxTokens},
 		{`{"y":2}`, Options{Tools: tools, Opened: true, Header: "<|channel|>commentary to=functions.a.b "}, false, []string{`tool a.b "{\"y\":2}"`}, abi.StopToolUse},
 		{`a.b <|constrain|>json<|message|>{}`, Options{Tools: tools, Header: "<|channel|>commentary to=functions."}, false, []string{`tool a.b "{}"`}, abi.StopToolUse},

@@ -112,7 +112,7 @@ func text(s string) string { return strings.ReplaceAll(s, "§", "‹tool_call>")
 // none, and where no tool is on offer, it is its text.
 func feed(p *Parser, dst []abi.Event, piece string) []abi.Event {
 	for i, part := range strings.Split(piece, "§") {
-		if i > 0 && p.options.Marked && len(p.options.Tools) > 0 {
+		if i > 0 && p.options.Marked {
 			dst = p.Call(dst)
 		} else if i > 0 {
 			part = callOpen + part
@@ -206,6 +206,7 @@ var samples = []struct {
 	{"mention in thinking", thinking, false, "use § now</think>" + xml("noop"), "thinking  \"use § now\"\ntool noop \"{}\"\ntool_use \"\" done=false"},
 	{"mention in text", withTools, false, "use  § <b>", "text  \"use  § <b>\"\nend_turn \"\" done=false"},
 	{"no tools", plainText, false, xml("noop"), fmt.Sprintf("text  %q\nend_turn \"\" done=false", xml("noop"))},
+	{"no tools, the token", Options{Marked: true}, false, "a §\n<b>", "text  \"a §\\n<b>\"\nend_turn \"\" done=false"},
 	{"no tools, a stop", Options{Stops: []string{"noop"}}, false, xml("noop"), "text  \"§\\n<function=\"\nstop_sequence \"noop\" done=true"},
 	{"no tools, thinking", Options{Thinking: true}, false, "§</think>x", "thinking  \"§\"\ntext  \"x\"\nend_turn \"\" done=false"},
 	{"unknown tool", withTools, false, "a\n\n" + xml("rm") + " b", fmt.Sprintf("text  %q\nend_turn \"\" done=false", "a\n\n"+xml("rm")+" b")},
@@ -216,6 +217,7 @@ var samples = []struct {
 	{"arguments no object", withTools, false, `§{"name":"noop","arguments":[1]}</tool_call>`, "text  \"§{\\\"name\\\":\\\"noop\\\",\\\"arguments\\\":[1]}</tool_call>\"\nend_turn \"\" done=false"},
 	{"broken json in a string", withTools, false, `§{"name":"noop","arguments":"{"}</tool_call>`, "text  \"§{\\\"name\\\":\\\"noop\\\",\\\"arguments\\\":\\\"{\\\"}</tool_call>\"\nend_turn \"\" done=false"},
 	{"broken xml", withTools, false, "§<function=noop></tool_call> x" + xml("noop"), "text  \"§<function=noop></tool_call> x\"\ntool noop \"{}\"\ntool_use \"\" done=false"},
+	{"parameter without the end of its name", withTools, false, "§<function=noop><parameter=q</function></tool_call>", "text  \"§<function=noop><parameter=q</function></tool_call>\"\nend_turn \"\" done=false"},
 	{"prose in a function", withTools, false, "§<function=noop>hi</function></tool_call>", "text  \"§<function=noop>hi</function></tool_call>\"\nend_turn \"\" done=false"},
 	{"call cut", withTools, true, "a\n§\n<function=search>\n<parameter=q>\nx", "text  \"a\\n§\\n<function=search>\\n<parameter=q>\\nx\"\nmax_tokens \"\" done=false"},
 	{"call cut while thinking", thinking, true, "a\n§{", "thinking  \"a\"\ntext  \"§{\"\nmax_tokens \"\" done=false"},
