@@ -109,7 +109,7 @@ func parse(t testing.TB, o Options, truncated bool, pieces ...string) string {
 func text(s string) string { return strings.ReplaceAll(s, "§", "‹tool_call>") }
 
 // feed takes a piece in which § is the token that begins a call: where the vocabulary has
-// none, and where no tool is on offer, it is its text.
+// none it is its text.
 func feed(p *Parser, dst []abi.Event, piece string) []abi.Event {
 	for i, part := range strings.Split(piece, "§") {
 		if i > 0 && p.options.Marked {
@@ -211,6 +211,7 @@ var samples = []struct {
 	{"no tools, thinking", Options{Thinking: true}, false, "§</think>x", "thinking  \"§\"\ntext  \"x\"\nend_turn \"\" done=false"},
 	{"unknown tool", withTools, false, "a\n\n" + xml("rm") + " b", fmt.Sprintf("text  %q\nend_turn \"\" done=false", "a\n\n"+xml("rm")+" b")},
 	{"unknown tool, a blank line behind it", withTools, false, xml("rm") + "\n\nb", fmt.Sprintf("text  %q\nend_turn \"\" done=false", xml("rm")+"\n\nb")},
+	{"unknown tool, a stop behind it", stops("END"), false, "</think>" + xml("rm") + " END b", fmt.Sprintf("text  %q\nstop_sequence \"END\" done=true", xml("rm")+" ")},
 	{"unknown tool, json", withTools, false, `§{"name":"rm"}</tool_call>`, "text  \"§{\\\"name\\\":\\\"rm\\\"}</tool_call>\"\nend_turn \"\" done=false"},
 	{"broken json", withTools, false, `§{"name":"noop",}</tool_call>` + xml("noop"), "text  \"§{\\\"name\\\":\\\"noop\\\",}</tool_call>\"\ntool noop \"{}\"\ntool_use \"\" done=false"},
 	{"broken json, the token in it", withTools, false, `§{> §{"name":"noop"}</tool_call>`, "text  \"§{> §{\\\"name\\\":\\\"noop\\\"}</tool_call>\"\nend_turn \"\" done=false"},
