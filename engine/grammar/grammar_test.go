@@ -263,6 +263,51 @@ func TestCallOfAFreeAnswer(t *testing.T) {
 	say("bye", false)
 }
 
+// TestBlockOfAFreeAnswer: where no token begins a call, a block is held while its text may become one: blanks, then the marker.
+func TestBlockOfAFreeAnswer(t *testing.T) {
+	const call = "\n{\"name\": \"f\", \"arguments\": {\"n\":null}}\n</tool_call>"
+	v := vocabulary()
+	g, err := Compile(Form{Free: true, JSONCalls: true, Calls: []Tool{{"f", json.RawMessage(`{"properties":{"n":{"type":"null"}},"additionalProperties":false}`)}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		there, said, not string // what is there of the block, what follows, and bytes that may not follow it then
+		held, ends       bool   // then
+	}{
+		{"", "", "", true, true},
+		{"", " \n\t", "", true, true},
+		{"", "h", "", false, false},
+		{" \n<tool_call", "", "", true, true},
+		{"<tool_box", "", "", false, false},
+		{"<", "t", "", true, true},
+		{"<", "<", "", false, false},
+		{"\r\n<tool", "_call>", "x {<", true, false},
+		{"<tool_call>", call[:2], "x}[", true, false},
+		{"<tool_call>" + call[:9], call[9:], "", false, false},
+	} {
+		m := g.NewMatcher(v)
+		if m.Constrains() {
+			t.Error("it holds before a block begins")
+		}
+		m.Begin([]byte(c.there))
+		for i := range len(c.said) {
+			if !m.Allows(int32(c.said[i])) {
+				t.Errorf("%q behind %q: byte %d is not allowed", c.said, c.there, i)
+			}
+			m.Accept(int32(c.said[i]))
+		}
+		if m.Constrains() != c.held || m.MayEnd() != c.ends {
+			t.Errorf("%q behind %q: held %v, may end %v", c.said, c.there, m.Constrains(), m.MayEnd())
+		}
+		for b := range 256 {
+			if is := strings.IndexByte(c.not, byte(b)) >= 0; is && m.Allows(int32(b)) || !is && c.not == "" && !m.Allows(int32(b)) {
+				t.Errorf("%q behind %q: %q may follow: %v", c.said, c.there, byte(b), is)
+			}
+		}
+	}
+}
+
 // TestApart: the arguments of each tool have a grammar of their own, which holds from the start, also in a free answer.
 func TestApart(t *testing.T) {
 	v := vocabulary()
