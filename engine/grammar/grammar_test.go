@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
 )
 
 func vocabulary() *Vocabulary {
@@ -164,6 +165,35 @@ func TestText(t *testing.T) {
 		for _, text := range c.not {
 			if matches(g, v, text) {
 				t.Errorf("%s takes %q", c.schema, text)
+			}
+		}
+	}
+}
+
+// TestRunes: a range of characters is taken in UTF-8, those at its ends too, and none beside it, nor what is no character.
+func TestRunes(t *testing.T) {
+	v := vocabulary()
+	edges := []rune{0, 'a', 0x7f, 0x80, 0x7ff, 0x800, 0xffd, 0xd7ff, 0xd800, 0xdfff, 0xe000, 0xfffd, 0xffff, 0x10000, 0x2f03f, 0x10ffff}
+	for i, from := range edges {
+		for _, to := range edges[i:] {
+			b := &builder{rules: map[string]int32{}, most: statesMax, onward: roleRepeats}
+			b.rule("", func() expr { return runes(from, to) })
+			b.finish()
+			if b.err != nil {
+				t.Fatal(b.err)
+			}
+			g := &Grammar{states: b.states, entries: b.entries}
+			for _, edge := range edges {
+				for r := edge - 1; r <= edge+1; r++ {
+					if want := r >= from && r <= to; utf8.ValidRune(r) && matches(g, v, string(r)) != want {
+						t.Errorf("%U to %U: %U is taken: %v", from, to, r, !want)
+					}
+				}
+			}
+			for _, wrong := range []string{"\x80", "\xc1\xbf", "\xe0\x9f\xbf", "\xed\xa0\x80", "\xed\xbf\xbf", "\xf0\x8f\xbf\xbf", "\xf4\x90\x80\x80", "aa"} {
+				if matches(g, v, wrong) {
+					t.Errorf("%U to %U takes %q", from, to, wrong)
+				}
 			}
 		}
 	}
