@@ -375,6 +375,7 @@ func TestCapitalWords(t *testing.T) {
 		{`{"enum":[true,null,5]}`, "None", "null"},
 		{`{"enum":[true,null,5]}`, "False", ""},
 		{`{"const":false}`, "False", "false"},
+		{`{"type":["boolean","string"],"maxLength":2}`, "True", "true"},
 		{`{"type":["string","null"]}`, "None", `"None"`},
 		{`{"type":"array","items":{"type":"boolean"}}`, "[true]", "[true]"},
 		{`{"type":"array","items":{"type":"boolean"}}`, "[True]", ""},

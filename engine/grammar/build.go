@@ -285,10 +285,9 @@ func lit(text string) expr {
 	}
 }
 
-// words is one of some texts. What several begin with is there once, so that only as many
+// words is one of some texts, a list of its own. What several begin with is there once, so that only as many
 // states follow each other without a byte as there are bytes to choose from.
 func words(texts []string) expr {
-	texts = slices.Clone(texts)
 	slices.Sort(texts)
 	texts = slices.Compact(texts)
 	return func(b *builder, next int32) int32 {

@@ -150,6 +150,7 @@ func TestText(t *testing.T) {
 		{`{"type":"integer","allOf":[{"minimum":3},{"minimum":5},{"exclusiveMinimum":3},{"maximum":8},{"maximum":7},{"exclusiveMaximum":8}]}`,
 			[]string{"5", "6", "7"}, []string{"3", "4", "8"}},
 		{`{"type":"integer","allOf":[{"minimum":3},{"exclusiveMinimum":3},{"maximum":6},{"exclusiveMaximum":6}]}`, []string{"4", "5"}, []string{"3", "6"}},
+		{`{"type":"integer","allOf":[{"exclusiveMinimum":3},{"minimum":3},{"exclusiveMaximum":6},{"maximum":6}]}`, []string{"4", "5"}, []string{"3", "6"}},
 		{`{"allOf":[{"type":["integer","string"]},{"type":["integer","null"]},{"minimum":3}]}`, []string{"3", "10"}, []string{"2", `"a"`, "null"}},
 	} {
 		g, err := Compile(Form{Text: json.RawMessage(c.schema)})
@@ -203,11 +204,11 @@ func TestRunes(t *testing.T) {
 func TestIgnored(t *testing.T) {
 	g, err := Compile(Form{Text: json.RawMessage(`{"properties":{"ssn":{"type":"string","format":"x","x-mine":1},"n":{"multipleOf":2,"format":"y","title":"N"},
 		"one":{"oneOf":[{"type":"null"}]},"two":{"oneOf":[{"type":"null"},{"type":"array"}]},"p":{"pattern":"a"},"q":{"type":"string","pattern":"a","allOf":[{"pattern":"b"}]},
-		"l":{"type":"string","minLength":5000}}}`)})
+		"l":{"type":"string","minLength":5000},"c":{"type":"string","pattern":"^(?:abcdefghijklmnop)*$","maxLength":2000}}}`)})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := g.Ignored(); !slices.Equal(got, []string{"format", "minLength", "multipleOf", "oneOf", "pattern"}) {
+	if got := g.Ignored(); !slices.Equal(got, []string{"format", "minLength", "minLength and maxLength", "multipleOf", "oneOf", "pattern"}) {
 		t.Errorf("%q", got)
 	}
 }
@@ -291,6 +292,61 @@ func TestCallOfAFreeAnswer(t *testing.T) {
 		say("\n{\"name\": \"f\", \"arguments\": {\"n\":null}}\n</tool_call>", true)
 	}
 	say("bye", false)
+}
+
+// TestNowhere: behind a token that is not allowed only stop tokens are, whatever comes then. Where nothing is held all are.
+func TestNowhere(t *testing.T) {
+	const stop, marker, size = 256, 257, 258
+	v := NewVocabulary(size, func(id int32) []byte {
+		if id < 256 {
+			return []byte{byte(id)}
+		}
+		return nil
+	}, []int32{stop}, marker)
+	form := Form{Marked: true, JSONCalls: true, Calls: []Tool{{"f", Object}}, Text: json.RawMessage(`{"type":"null"}`)}
+	g, err := Compile(form)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, token := range []int32{'x', size, size + 9} {
+		m := g.NewMatcher(v)
+		if m.MayEnd() || !m.Allows(marker) || !m.Allows('n') || m.Allows(token) {
+			t.Fatal("the beginning is another one")
+		}
+		m.Accept(token)
+		for _, then := range []int32{'n', marker, size} {
+			logits := make([]float32, size+3)
+			m.Mask(logits)
+			for id, x := range logits {
+				if (x == 0) != (id == stop) || m.Allows(int32(id)) != (id == stop) {
+					t.Errorf("%d behind %d: mask %v, allowed %v", id, token, x, m.Allows(int32(id)))
+				}
+			}
+			if m.End(); !m.MayEnd() || !m.Constrains() {
+				t.Errorf("behind %d: may end %v, held %v", token, m.MayEnd(), m.Constrains())
+			}
+			m.Accept(then)
+		}
+	}
+	form.Free, form.Text = true, nil
+	if g, err = Compile(form); err != nil {
+		t.Fatal(err)
+	}
+	m := g.NewMatcher(v)
+	logits := make([]float32, size)
+	m.Mask(logits)
+	m.End()
+	if m.MayEnd() || m.Allowed() != nil || m.Ending() != nil || !m.Allows(marker) || !m.Allows(size+9) || slices.Max(logits) != 0 || slices.Min(logits) != 0 {
+		t.Error("something is held before a call begins")
+	}
+	m.Triggered(func() {
+		if !m.Constrains() || m.Allows('x') || !m.Allows('\n') {
+			t.Error("nothing is held behind the token that begins a call")
+		}
+	})
+	if m.Constrains() {
+		t.Error("a look ahead holds")
+	}
 }
 
 // TestBlockOfAFreeAnswer: where no token begins a call, a block is held while its text may become one: blanks, then the marker.
