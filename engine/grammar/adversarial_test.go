@@ -333,6 +333,7 @@ func TestArguments(t *testing.T) {
 		{`{"type":"object","properties":{"<b>":{"const":"<"}},"required":["<b>"]}`, []string{`{"\u003cb>":"\u003c"}`}, nil},
 		{`{"type":"string","pattern":"^<[a-z]+>$"}`, nil, nil},
 		{`{"type":"string","pattern":"^[^a]$"}`, []string{"b", ">"}, []string{"<", "a"}},
+		{`{"type":"string","pattern":"^a[\\n\\t]b$"}`, []string{"a\nb", "a\tb"}, []string{"ab", "a b"}},
 	} {
 		schema := json.RawMessage(`{"type":"object","properties":{"x":` + c.parameter + `}}`)
 		g, err := Compile(Form{Calls: []Tool{{Name: "t", Schema: schema}}})

@@ -31,6 +31,8 @@ func TestMembersOfConditions(t *testing.T) {
 			[]string{`{"kind":"a"}`, `{"kind":"a","value":5}`, `{"kind":"b","other":"x"}`, `{"kind":"b","more":1}`}, []string{`{"value":5}`, `{"kind":"a","x":1}`}},
 		{`{"type":"object",` + when + `,` + then + `,"unevaluatedProperties":false}`, []string{`{"kind":"a","value":5}`}, []string{`{"kind":"a","x":5}`}},
 		{`{"type":"object",` + when + `,` + then + `,"additionalProperties":false}`, []string{`{"kind":"a"}`}, []string{`{"kind":"a","value":5}`}},
+		{`{"type":"object","properties":{"k":{}},"dependentRequired":{"k":["a","b","c"]},"anyOf":[{"dependentRequired":{"k":["d"]}},{"dependentRequired":{"k":["e"]}}]}`,
+			[]string{`{"k":1,"d":1}`, `{"k":1,"a":1,"e":1}`}, []string{`{"k":1,"d":1,"e":1}`, `{"f":1}`}},
 		{`{"type":"object",` + when + `,"then":{"$ref":"elsewhere"}}`, []string{`{"kind":"a"}`}, nil},
 		{`{"type":"object",` + when + `,"dependentSchemas":{"kind":{"properties":{"value":{}}}},"dependencies":{"kind":["x"],"x":{"required":["y"]}},
 			"dependentRequired":{"kind":["z"]}}`, []string{`{"kind":"a","value":5}`, `{"kind":"a","x":1}`, `{"kind":"a","y":1}`, `{"kind":"a","z":1}`}, []string{`{"kind":"a","w":1}`}},

@@ -222,6 +222,7 @@ func TestWrong(t *testing.T) {
 		{`{"properties":{"a":{"allOf":[{},{"oneOf":{}}]}}}`, "/properties/a/allOf/1/oneOf", "oneOf is no list"},
 		{`{"properties":{"a":{"items":"x"}}}`, "/properties/a/items", "a schema is an object, true or false"},
 		{`{"properties":{"a":{"$ref":"#/$defs/b"}}}`, "/properties/a/$ref", `"#/$defs/b" is not found`},
+		{`{"properties":{"a":{"$ref":7}}}`, "/properties/a/$ref", `7 is not found`},
 		{`{"properties":{"a":{"$ref":"#/$defs/b"}},"$defs":{"b":{"allOf":[{"$ref":"#/$defs/b"}]}}}`, "/$defs/b", "without end"},
 		{`{"properties":{"a":{"type":"array","items":{"enum":[]},"minItems":1}},"required":["a"]}`, "/properties/a/items", "no value is of this schema"},
 		{`{"properties":{"a":{"anyOf":[` + many(optionsMax+1, `{"minimum":N}`) + `]}}}`, "/properties/a/anyOf/256", "more than 256 alternatives"},
