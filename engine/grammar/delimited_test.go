@@ -45,7 +45,8 @@ func TestDelimitedCalls(t *testing.T) {
 				`[TOOL_CALLS][{"name": "t", "arguments": {}, "id": "abcDEF129}]`, `[TOOL_CALLS][{"name": "t", "arguments": {}}][TOOL_CALLS][{"name": "t", "arguments": {}}]`}},
 	} {
 		for _, single := range []bool{false, true} {
-			g, err := Compile(Form{Calls: []Tool{{"t", json.RawMessage(`{}`)}, {"u", Object}}, Delimiters: output.DelimitersOf(c.template), SingleCall: single})
+			tools := []Tool{{"t", json.RawMessage(`{}`)}, {"u", Object}}
+			g, err := Compile(Form{Calls: tools, Delimiters: output.DelimitersOf(c.template), SingleCall: single})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -319,6 +319,7 @@ func TestHeldMax(t *testing.T) {
 	const head, tail = `§{"name":"search","arguments":{"q":"`, `"}}</tool_call>`
 	most := heldMax - len(written(head)+tail)
 	value, noop := strings.Repeat("é", most/2)+strings.Repeat("x", most%2), block{kind: abi.BlockToolUse, name: "noop", text: "{}"}
+	endless := head + value + strings.Repeat("x", 100)
 	for _, c := range []struct {
 		in    string
 		pause int // where the first of two pieces ends
@@ -326,7 +327,7 @@ func TestHeldMax(t *testing.T) {
 	}{
 		{head + value + tail, heldMax - 12, block{kind: abi.BlockToolUse, name: "search", text: `{"q":"` + value + `"}`}},
 		{head + value + "x" + tail, 0, block{kind: abi.BlockText, text: written(head + value + "x" + tail)}},
-		{head + value + strings.Repeat("x", 100), heldMax - 12, block{kind: abi.BlockText, text: written(head + value + strings.Repeat("x", 100))}},
+		{endless, heldMax - 12, block{kind: abi.BlockText, text: written(endless)}},
 	} {
 		p := New(Options{Tools: testTools, Marked: true, NewID: func() string { return "id" }})
 		rest := strings.Repeat("x", heldMax)
