@@ -5,11 +5,11 @@ import (
 	"encoding/binary"
 	"fmt"
 	"io"
+	"reflect"
 )
 
 // KV is one metadata entry. Value is a uint8 to int64, float32, float64, bool
-// or string, a slice of uint8, int32, uint32, int64, uint64, float32, bool or
-// string, or a Value, which is copied as it is.
+// or string, a slice of one of these, or a Value, which is copied as it is.
 type KV struct {
 	Key   string
 	Value any
@@ -105,62 +105,23 @@ func putValue(b *bytes.Buffer, v any) error {
 		}
 		return nil
 	}
-	if typ, ok := scalarType(v); ok {
+	value := reflect.ValueOf(v)
+	if typ, ok := kinds[value.Kind()]; ok {
 		put(b, uint32(typ), v)
 		return nil
 	}
-	typ, n, ok := sliceType(v)
-	if !ok {
-		return fmt.Errorf("a %T cannot be written", v)
+	if value.Kind() == reflect.Slice {
+		if typ, ok := kinds[value.Type().Elem().Kind()]; ok {
+			put(b, uint32(Array), uint32(typ), uint64(value.Len()), v)
+			return nil
+		}
 	}
-	put(b, uint32(Array), uint32(typ), uint64(n), v)
-	return nil
+	return fmt.Errorf("a %T cannot be written", v)
 }
 
-func scalarType(v any) (ValueType, bool) {
-	switch v.(type) {
-	case uint8:
-		return Uint8, true
-	case int8:
-		return Int8, true
-	case uint16:
-		return Uint16, true
-	case int16:
-		return Int16, true
-	case uint32:
-		return Uint32, true
-	case int32:
-		return Int32, true
-	case float32:
-		return Float32, true
-	case bool:
-		return Bool, true
-	case uint64:
-		return Uint64, true
-	case int64:
-		return Int64, true
-	case float64:
-		return Float64, true
-	}
-	return 0, false
-}
-
-func sliceType(v any) (typ ValueType, n int, ok bool) {
-	switch v := v.(type) {
-	case []uint8:
-		return Uint8, len(v), true
-	case []int32:
-		return Int32, len(v), true
-	case []uint32:
-		return Uint32, len(v), true
-	case []int64:
-		return Int64, len(v), true
-	case []uint64:
-		return Uint64, len(v), true
-	case []float32:
-		return Float32, len(v), true
-	case []bool:
-		return Bool, len(v), true
-	}
-	return 0, 0, false
+// kinds are the types that binary.Write writes as they are stored.
+var kinds = map[reflect.Kind]ValueType{
+	reflect.Uint8: Uint8, reflect.Uint16: Uint16, reflect.Uint32: Uint32, reflect.Uint64: Uint64,
+	reflect.Int8: Int8, reflect.Int16: Int16, reflect.Int32: Int32, reflect.Int64: Int64,
+	reflect.Float32: Float32, reflect.Float64: Float64, reflect.Bool: Bool,
 }
