@@ -126,11 +126,10 @@ func (m *Model) Forward(step *kernel.Step, tokens []int32, cache kernel.Cache, l
 	if !m.pass(step, cache, logitRows) {
 		return nil
 	}
-	if m.prediction != nil {
-		m.runHead(m.head, logitRows, logits)
-	} else {
-		m.runHead(m.head, nil, logits)
+	if m.prediction == nil {
+		logitRows = nil // they are the first ones by now
 	}
+	m.runHead(m.head, logitRows, logits)
 	return nil
 }
 
@@ -403,30 +402,34 @@ func (m *Model) experts(w *moe, n int) {
 	m.b.AddScaled(a.delta, a.sharedOut, a.sharedGate, n, c.Hidden)
 }
 
-// runHead runs an output head over rows of h, nil for the first ones, a few rows
-// at a time.
-func (m *Model) runHead(head kernel.Weight, rows []int32, logits [][]float32) {
-	m.growHead(min(len(logits), headRowsMax))
-	if rows == nil && len(logits) > headRowsMax {
-		rows = rowsFrom(0, len(logits))
+// inParts takes n rows of h, nil for the first ones, to the output head, a few rows at a time: a row of logits is large.
+func (m *Model) inParts(rows []int32, n int, do func(in kernel.Buffer, at, n int)) {
+	m.growHead(min(n, headRowsMax))
+	if rows == nil && n > headRowsMax {
+		rows = rowsFrom(0, n)
 	}
-	a := &m.act
-	for at := 0; at < len(logits); at += headRowsMax {
-		n := min(headRowsMax, len(logits)-at)
-		in := a.h
-		if rows != nil && !inOrder(rows[at:at+n]) {
-			in = a.headIn
-			m.b.GatherRows(in, a.h, rows[at:at+n], m.cfg.Hidden)
+	for at := 0; at < n; at += headRowsMax {
+		part, in := min(headRowsMax, n-at), m.act.h
+		if rows != nil && !inOrder(rows[at:at+part]) {
+			in = m.act.headIn
+			m.b.GatherRows(in, m.act.h, rows[at:at+part], m.cfg.Hidden)
 		}
+		do(in, at, part)
+	}
+}
+
+// runHead runs an output head over rows of h, nil for the first ones.
+func (m *Model) runHead(head kernel.Weight, rows []int32, logits [][]float32) {
+	m.inParts(rows, len(logits), func(in kernel.Buffer, at, n int) {
 		if direct := m.wrap(logits[at : at+n]); direct != nil {
 			m.multiply(in, n, direct, head)
-			continue
+			return
 		}
-		m.multiply(in, n, a.logits, head)
+		m.multiply(in, n, m.act.logits, head)
 		for i := range n {
-			m.b.Download(logits[at+i], a.logits, i*m.cfg.Vocab)
+			m.b.Download(logits[at+i], m.act.logits, i*m.cfg.Vocab)
 		}
-	}
+	})
 }
 
 // wrapper is a backend that computes in the caller's memory.

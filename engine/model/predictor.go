@@ -36,16 +36,9 @@ func (p *predictor) Draft(step *kernel.Step, rows, tokens []int32, cache kernel.
 		return nil
 	}
 	m.predict(step, rows, tokens, cache)
-	n := len(out)
-	m.growHead(min(n, headRowsMax))
-	for at := 0; at < n; at += headRowsMax {
-		part, from := min(headRowsMax, n-at), m.act.h
-		if at > 0 {
-			from = m.act.headIn
-			m.b.GatherRows(from, m.act.h, rowsFrom(at, part), m.cfg.Hidden)
-		}
-		m.multiply(from, part, m.act.logits, m.prediction.head)
-		p.d.Likeliest(m.act.logits, m.cfg.Vocab, hidden, out[at:at+part])
-	}
+	m.inParts(nil, len(out), func(in kernel.Buffer, at, n int) {
+		m.multiply(in, n, m.act.logits, m.prediction.head)
+		p.d.Likeliest(m.act.logits, m.cfg.Vocab, hidden, out[at:at+n])
+	})
 	return nil
 }

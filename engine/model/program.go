@@ -59,29 +59,17 @@ func (p *program) Launch(in *kernel.Input) error {
 	m.grow(in.Step.Rows)
 	p.d.EmbedSampled(m.act.x, m.embed, in.Tokens)
 	if m.pass(&in.Step, in.Cache, p.rows) {
-		p.head(in)
+		rows := p.rows
+		if m.prediction == nil {
+			rows = nil // they are the first ones by now
+		}
+		m.inParts(rows, len(in.Rows), func(h kernel.Buffer, at, n int) {
+			m.multiply(h, n, m.act.logits, m.head)
+			p.d.Draw(m.act.logits, m.cfg.Vocab, in, at, n)
+		})
 	}
 	p.d.Submit(in)
 	return nil
-}
-
-// head draws for a few rows at a time: a row of logits is large.
-func (p *program) head(in *kernel.Input) {
-	m, n := p.m, len(in.Rows)
-	m.growHead(min(n, headRowsMax)) // and with it headIn
-	for at := 0; at < n; at += headRowsMax {
-		part, from := min(headRowsMax, n-at), m.act.h
-		rows := rowsFrom(at, part) // the wanted ones follow each other, unless all are there
-		if m.prediction != nil {
-			rows = p.rows[at : at+part]
-		}
-		if !inOrder(rows) {
-			from = m.act.headIn
-			m.b.GatherRows(from, m.act.h, rows, m.cfg.Hidden)
-		}
-		m.multiply(from, part, m.act.logits, m.head)
-		p.d.Draw(m.act.logits, m.cfg.Vocab, in, at, part)
-	}
 }
 
 // Collect implements kernel.Program.
