@@ -3,6 +3,7 @@ package model
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 
@@ -128,7 +129,7 @@ var archs = map[string]arch{
 func ReadConfig(f *modelfile.File) (Config, error) {
 	a, ok := archs[f.Architecture()]
 	if !ok {
-		return Config{}, fmt.Errorf("architecture %q is not one of %q", f.Architecture(), archNames())
+		return Config{}, fmt.Errorf("architecture %q is not one of %q", f.Architecture(), slices.Sorted(maps.Keys(archs)))
 	}
 	k := &keys{f: f, arch: f.Architecture(), read: map[string]bool{}}
 	c := Config{Arch: k.arch, Neox: a.neox}
@@ -151,15 +152,6 @@ func ReadConfig(f *modelfile.File) (Config, error) {
 		return Config{}, err
 	}
 	return c, nil
-}
-
-func archNames() []string {
-	var names []string
-	for name := range archs {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
 }
 
 // attention reads the shape of full attention.
@@ -299,7 +291,7 @@ func (k *keys) rope(c *Config) {
 	c.RopeBase = k.float("rope.freq_base", 10000, 1, 1e15)
 	c.RopeScale, c.RopeGain = 1, 1
 	blend := func(int) float64 { return 0 }
-	switch kind := k.string("rope.scaling.type", "linear"); kind {
+	switch kind := get(k, "rope.scaling.type", k.f.String, "linear"); kind {
 	case "none":
 	case "linear":
 		old := k.float("rope.scale_linear", 1, 0, 1e6) // the key of old files

@@ -87,10 +87,7 @@ func (t *tensors) latent(c Config, p string) *latent {
 func (t *tensors) apart(c Config, name string) (keys, values kernel.Weight) {
 	rows := c.KeyDim + c.ValueDim
 	x := t.find(name, c.LatentDim, c.Heads*rows)
-	if x == nil {
-		return nil, nil
-	}
-	if !t.ready(x) {
+	if x == nil || !t.ready(x) {
 		return nil, nil
 	}
 	all, err := x.Floats()

@@ -34,7 +34,7 @@ func (k *keys) scored(c *Config) {
 	c.Routing = kernel.Routing{
 		Top: c.ExpertsUsed, GroupTop: groupTop,
 		Sigmoid:    gating == sigmoid,
-		Plain:      !k.bool("expert_weights_norm"),
+		Plain:      !get(k, "expert_weights_norm", k.f.Bool, false),
 		Scale:      float32(k.float("expert_weights_scale", 1, 0, 1e6)),
 		Groups:     k.int("expert_group_count", 1, 0, max(c.Experts, 1)),
 		GroupsUsed: k.int("expert_group_used_count", 1, 0, max(c.Experts, 1)),

@@ -158,28 +158,15 @@ func (k *keys) float(name string, fallback, lo, hi float64) float64 {
 	return x
 }
 
-// bool reads a truth value, false where there is none.
-func (k *keys) bool(name string) bool {
-	if !k.has(name) {
-		return false
-	}
-	b, err := k.f.Bool(k.arch + "." + name)
-	if err != nil {
-		k.errs = append(k.errs, err)
-	}
-	return b
-}
-
-// string reads a text.
-func (k *keys) string(name, fallback string) string {
-	key := k.arch + "." + name
+// get reads a value as its type; absent or wrong, it is fallback.
+func get[T any](k *keys, name string, as func(key string) (T, error), fallback T) T {
 	if !k.has(name) {
 		return fallback
 	}
-	s, err := k.f.String(key)
+	v, err := as(k.arch + "." + name)
 	if err != nil {
 		k.errs = append(k.errs, err)
 		return fallback
 	}
-	return s
+	return v
 }

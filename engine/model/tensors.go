@@ -1,10 +1,8 @@
 package model
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -198,22 +196,19 @@ func (t *tensors) split(name string, cols int, rows ...int) []kernel.Weight {
 // tensor's type lies in both, they are copied as float32.
 func (t *tensors) columns(name string, rows, cols int) (left, right kernel.Weight) {
 	x := t.find(name, 2*cols, rows)
-	if x == nil {
-		return nil, nil
-	}
-	if !t.ready(x) {
+	if x == nil || !t.ready(x) {
 		return nil, nil
 	}
 	data, typ := x.Bytes(), x.Type
 	if _, block, _, _ := modelfile.TypeInfo(typ); cols%block != 0 {
 		values, err := x.Floats()
+		if err == nil {
+			typ = kernel.F32
+			data, err = modelfile.Quantize(typ, values)
+		}
 		if err != nil {
 			t.errs = append(t.errs, err)
 			return nil, nil
-		}
-		typ, data = kernel.F32, make([]byte, 0, 4*len(values))
-		for _, v := range values {
-			data = binary.LittleEndian.AppendUint32(data, math.Float32bits(v))
 		}
 	}
 	var out [2]kernel.Weight
@@ -258,10 +253,7 @@ func (t *tensors) vector(name string, shape ...int) kernel.Buffer { return t.sca
 // scaled loads values times a factor.
 func (t *tensors) scaled(name string, factor float32, shape ...int) kernel.Buffer {
 	x := t.find(name, shape...)
-	if x == nil {
-		return nil
-	}
-	if !t.ready(x) {
+	if x == nil || !t.ready(x) {
 		return nil
 	}
 	values, err := x.Floats()
