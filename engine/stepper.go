@@ -509,7 +509,7 @@ type Stats struct {
 // scheduler: they may have panicked.
 func (s *Stepper) clearGauges() {
 	if last := s.engine.stats.Load(); last != nil {
-		s.engine.stats.Store(&Stats{Pool: last.Pool.Counters(), Scheduler: last.Scheduler.Counters(),
+		s.engine.stats.Store(&Stats{Pool: kv.Stats{Counters: last.Pool.Counters}, Scheduler: sched.Stats{Counters: last.Scheduler.Counters},
 			LookupDrafts: last.LookupDrafts, LayerDrafts: last.LayerDrafts})
 	}
 }

@@ -164,7 +164,7 @@ type Pool struct {
 	handleLinks     links // of the spaces' lists
 	byAge           list  // all handles
 
-	count  Stats // its counters; the gauges are filled in by Stats
+	count  Counters
 	checks checks
 }
 

@@ -14,6 +14,11 @@ type Stats struct {
 	Namespaces  int
 	Tables      int // open ones
 
+	Counters
+}
+
+// Counters are the numbers that only rise.
+type Counters struct {
 	Lookups          int64 // calls of CountHit
 	Hits             int64 // of them, with at least one page
 	HitTokens        int64
@@ -27,16 +32,9 @@ type Stats struct {
 	StaleHandles     int64 // released twice, or after their pin had ended
 }
 
-// Counters are the numbers that only rise.
-func (s Stats) Counters() Stats {
-	return Stats{Lookups: s.Lookups, Hits: s.Hits, HitTokens: s.HitTokens, PagesEvicted: s.PagesEvicted,
-		SnapshotsTaken: s.SnapshotsTaken, SnapshotsEvicted: s.SnapshotsEvicted, SnapshotsMoved: s.SnapshotsMoved,
-		SnapshotsSkipped: s.SnapshotsSkipped, PinsDisplaced: s.PinsDisplaced, PinsBroken: s.PinsBroken, StaleHandles: s.StaleHandles}
-}
-
 // Stats returns the numbers; it looks at no page.
 func (p *Pool) Stats() Stats {
-	s := p.count
+	s := Stats{Counters: p.count}
 	s.PagesFree = len(p.free)
 	s.PagesCached = p.idle.len + p.idlePinned
 	s.PagesOwned = p.config.Pages - s.PagesFree - s.PagesCached

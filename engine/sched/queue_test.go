@@ -172,13 +172,13 @@ func TestHitsAreOfThoseThatBegin(t *testing.T) {
 		c.must("b", 300, 100)
 		c.step()
 	}
-	before := c.s.pool.Stats().Counters()
+	before := c.s.pool.Stats().Counters
 	var refused *RefusedError
 	again := &Sequence{Namespace: "a", Account: "a", Tokens: append(first, make([]int32, 1000)...), Max: 10}
 	if _, err := c.s.Add(again, c.now); !errors.As(err, &refused) || refused.Reason != RefusedWait {
 		t.Fatalf("a sequence that would wait: %v", err)
 	}
-	if after := c.s.pool.Stats().Counters(); after != before {
+	if after := c.s.pool.Stats().Counters; after != before {
 		t.Errorf("%+v after a refusal, before %+v", after, before)
 	}
 	for _, states := range []int{0, 8} {

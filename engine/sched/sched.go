@@ -366,6 +366,19 @@ type Stats struct {
 	Accounts int // remembered, idle ones included
 	Drafting int // in the latest step: sequences with a draft
 
+	StepMeasured  time.Duration // of the last step
+	StepPredicted time.Duration // what was expected of it
+	Gap           time.Duration // what a step in which something decodes may take, as planned
+	PrefillBudget int           // rows of prefill that fit beside what decodes now
+	BatchMax      int           // sequences like those that run that would be admitted
+	SequencesMax  int           // as configured
+	QueueWait     time.Duration // what the work that waits will take
+
+	Counters
+}
+
+// Counters are the numbers that only rise.
+type Counters struct {
 	PrefillTokens    int64 // rows committed that were part of a prefill
 	RecomputedTokens int64 // of them, those computed before: the price of preemption
 	DecodeTokens     int64 // those produced, not those drafted
@@ -378,22 +391,6 @@ type Stats struct {
 	RefusedQueueFull int64 // for a bound of the queue's size
 	RefusedWait      int64 // for the time it would wait
 	RefusedTooLarge  int64
-
-	StepMeasured  time.Duration // of the last step
-	StepPredicted time.Duration // what was expected of it
-	Gap           time.Duration // what a step in which something decodes may take, as planned
-	PrefillBudget int           // rows of prefill that fit beside what decodes now
-	BatchMax      int           // sequences like those that run that would be admitted
-	SequencesMax  int           // as configured
-	QueueWait     time.Duration // what the work that waits will take
-}
-
-// Counters are the numbers that only rise.
-func (s Stats) Counters() Stats {
-	return Stats{PrefillTokens: s.PrefillTokens, RecomputedTokens: s.RecomputedTokens, DecodeTokens: s.DecodeTokens,
-		DraftedTokens: s.DraftedTokens, AcceptedTokens: s.AcceptedTokens, Preempted: s.Preempted, PreemptedFair: s.PreemptedFair,
-		HitsDropped: s.HitsDropped, Expired: s.Expired, RefusedQueueFull: s.RefusedQueueFull, RefusedWait: s.RefusedWait,
-		RefusedTooLarge: s.RefusedTooLarge}
 }
 
 // Stats returns the numbers; of sequences it looks at those that run.
