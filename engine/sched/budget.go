@@ -188,16 +188,21 @@ func (s *Scheduler) budget(r *room, q *Sequence) int {
 // planned: all of them, or a multiple of align.
 func (s *Scheduler) rowsWithin(limit time.Duration, planned cost.Load, start, rows int, predict func(cost.Load) time.Duration) int {
 	rows = max(0, min(rows, s.cost.Trusted()))
-	low, high := 0, (rows+s.align-1)/s.align
+	return min(rows, s.align*largest(0, (rows+s.align-1)/s.align, func(n int) bool {
+		return s.cost.Known() && predict(planned.With(start, min(n*s.align, rows), 0)) <= limit
+	}))
+}
+
+// largest is the last number up to high for which ok is true, as it is for all before it. Of low it does not ask.
+func largest(low, high int, ok func(n int) bool) int {
 	for low < high {
-		n := (low + high + 1) / 2
-		if s.cost.Known() && predict(planned.With(start, min(n*s.align, rows), 0)) <= limit {
+		if n := (low + high + 1) / 2; ok(n) {
 			low = n
 		} else {
 			high = n - 1
 		}
 	}
-	return min(low*s.align, rows)
+	return low
 }
 
 // prefillBudget is how many rows of prefill fit beside all that run now.

@@ -135,16 +135,8 @@ func (s *Scheduler) price() price {
 // sequences as fast as n of them end.
 func (s *Scheduler) mix(one cost.Load) (n, piece int) {
 	rows, tokens := s.queued.rows, max(1, s.queued.tokens)
-	low, high := 1, s.batchMax(one)
-	for low < high {
-		n := (low + high + 1) / 2
-		if int64(n)*rows <= int64(s.pieceBeside(one, n))*tokens {
-			low = n
-		} else {
-			high = n - 1
-		}
-	}
-	return low, s.pieceBeside(one, low)
+	n = largest(1, s.batchMax(one), func(n int) bool { return int64(n)*rows <= int64(s.pieceBeside(one, n))*tokens })
+	return n, s.pieceBeside(one, n)
 }
 
 // pieceBeside is how many rows of prefill an average step has beside n sequences that decode.
@@ -162,19 +154,11 @@ func (s *Scheduler) pieceBeside(one cost.Load, n int) int {
 // batchMax is how many sequences of this load run at once when many wait.
 func (s *Scheduler) batchMax(one cost.Load) int {
 	pages := s.pool.Config().Pages / max(1, s.pool.PagesFor(one.Context))
-	low, high := 1, max(1, min(s.config.SequencesMax, pages))
+	most := max(1, min(s.config.SequencesMax, pages))
 	if s.config.GapMax == 0 || !s.cost.Known() {
-		return high
+		return most
 	}
-	for low < high {
-		n := (low + high + 1) / 2
-		if s.fitsGap(one.Times(n), s.cost.PredictLong) {
-			low = n
-		} else {
-			high = n - 1
-		}
-	}
-	return low
+	return largest(1, most, func(n int) bool { return s.fitsGap(one.Times(n), s.cost.PredictLong) })
 }
 
 // workBefore is the work, in seconds at price p, that is done before a new sequence of an
