@@ -71,8 +71,7 @@ func (s *Scheduler) countRows(q *Sequence, n int, drafted bool) {
 // with what it generates. Pages become findable with their snapshot only.
 func (s *Scheduler) snapshot(q *Sequence) {
 	_, cut := slices.BinarySearch(q.cuts, q.computed)
-	every := s.config.DecodeSnapshotTokens
-	rolling := !cut && every > 0 && q.computed > q.Prompt && q.computed%every == 0
+	rolling := !cut && q.computed > q.Prompt && s.rolls(q.computed)
 	if !cut && !rolling {
 		return
 	}
