@@ -187,6 +187,19 @@ type Result struct {
 	Attempts               []Attempt // of a request whose Trace records them
 }
 
+// Took sets Queue, Prefill and Decode of a job that ends now, by when it was submitted, was started, which is zero for one that
+// was not, and gave its first token, if any.
+func (r *Result) Took(submitted, started, first, now time.Time) {
+	switch {
+	case started.IsZero():
+		r.Queue = now.Sub(submitted)
+	case first.IsZero():
+		r.Queue, r.Prefill = started.Sub(submitted), now.Sub(started)
+	default:
+		r.Queue, r.Prefill, r.Decode = started.Sub(submitted), first.Sub(started), now.Sub(first)
+	}
+}
+
 // Output is the bounded queue between the step loop, which pushes, and the
 // request's writer, which drains everything queued at once. The step loop
 // never waits: it asks Room before a step and pauses the sequence when there is none.

@@ -413,7 +413,7 @@ func (s *Stepper) leave(r *run, result Result, now time.Time) {
 	r.seq.Owner = nil
 	s.held.drop(r.job.Request.grammars())
 	s.order = slices.DeleteFunc(s.order, func(o *run) bool { return o == r })
-	result.Queue, result.Prefill, result.Decode = r.phases(now)
+	result.Took(r.seq.Arrived, r.seq.Started, r.first, now)
 	r.job.Finished(result)
 }
 
@@ -434,18 +434,6 @@ func (r *run) observed() abi.Usage {
 	default:
 		return r.usage()
 	}
-}
-
-// phases are the times in queue, prefill and decode; zero for one not reached.
-func (r *run) phases(now time.Time) (queue, prefill, decode time.Duration) {
-	if r.seq.Started.IsZero() {
-		return now.Sub(r.seq.Arrived), 0, 0
-	}
-	queue = r.seq.Started.Sub(r.seq.Arrived)
-	if r.first.IsZero() {
-		return queue, now.Sub(r.seq.Started), 0
-	}
-	return queue, r.first.Sub(r.seq.Started), now.Sub(r.first)
 }
 
 // NextDeadline says when Step must be called although nothing can run: a

@@ -116,7 +116,7 @@ func (r *relay) end(err *abi.Error) {
 		}
 		r.job.Output.Push(abi.Event{Kind: abi.EventError, Err: err})
 	}
-	r.result.Queue, r.result.Prefill, r.result.Decode = phases(r.submitted, r.sentAt, r.firstAt, time.Now())
+	r.result.Took(r.submitted, r.sentAt, r.firstAt, time.Now())
 	r.stepper.report(r, relayEnded, nil)
 }
 
@@ -157,17 +157,6 @@ func (r *relay) observed(err *abi.Error) abi.Usage {
 func (r *relay) computed() int64 {
 	usage, _ := r.usage()
 	return int64(r.sent.counted) + max(usage.Output, r.reader.Delivered())
-}
-
-// phases are the times in the queue, until the first content, and until the end.
-func phases(submitted, sent, first, now time.Time) (queue, prefill, decode time.Duration) {
-	if sent.IsZero() {
-		return now.Sub(submitted), 0, 0
-	}
-	if first.IsZero() {
-		return sent.Sub(submitted), now.Sub(sent), 0
-	}
-	return sent.Sub(submitted), first.Sub(sent), now.Sub(first)
 }
 
 // answer tries replicas until one has answered, or none may be tried any more.
