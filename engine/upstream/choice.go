@@ -81,25 +81,14 @@ func (m *Model) chooseNow(w wish) choice {
 	return choice{place: place{m.replicas[c.ID], w.account, w.key.Prefixes, c.New, c.Known}}
 }
 
-// giveBack gives back what choose counted, where an attempt says nothing of the replica.
-func (m *Model) giveBack(p place) {
+// giveBack gives back what choose counted, where an attempt says nothing of the replica but that it lacks these beginnings.
+func (m *Model) giveBack(p place, lacks ...uint64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.line.gave(p.account, time.Now())
 	if m.replicas[p.base] == p.replica { // else another one may be there now
 		m.set.Release(p.base)
-		m.serveWaiting()
-	}
-}
-
-// refused gives back what choose counted, where the prompt was not taken.
-func (m *Model) refused(p place) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.line.gave(p.account, time.Now())
-	if m.replicas[p.base] == p.replica {
-		m.set.Release(p.base)
-		m.set.Unlearn(p.base, p.fresh)
+		m.set.Unlearn(p.base, lacks)
 		m.serveWaiting()
 	}
 }
@@ -174,18 +163,16 @@ func (m *Model) full(r *replica, o *outcome, now time.Time) {
 // failed counts a failure of a replica. mu is held.
 func (m *Model) failed(r *replica, o *outcome) {
 	m.counts.Failures.Add(1)
-	reason := cut(o.err.Error(), 300)
 	if o.verdict == absent { // it was not there: what it had cached may be gone
 		m.set.Forget(r.base)
 	}
+	what := "a server of the model did not answer"
 	if m.set.Failed(r.base, o.why(), time.Now()) {
 		m.counts.Ejections[o.reason].Add(1)
-		m.options.Log.Warn("a server of the model is taken out for some time", "model", m.options.ID, "replica", r.base,
-			"class", o.reason.String(), "reason", reason)
-		return
+		what = "a server of the model is taken out for some time"
 	}
-	m.options.Log.Warn("a server of the model did not answer", "model", m.options.ID, "replica", r.base,
-		"class", o.reason.String(), "reason", reason)
+	m.options.Log.Warn(what, "model", m.options.ID, "replica", r.base,
+		"class", o.reason.String(), "reason", cut(o.err.Error(), 300))
 }
 
 func errQueue(cause error) *abi.Error {

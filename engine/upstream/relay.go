@@ -205,9 +205,7 @@ func (r *relay) tryOne(rep place, n int) (rest *leftover, o *outcome) {
 	defer r.recorded(rep.replica, time.Now())(&o)
 	defer func() {
 		switch {
-		case !over:
-			r.model.giveBack(rep)
-		case o != nil && r.ctx.Err() != nil:
+		case !over, o != nil && r.ctx.Err() != nil:
 			r.model.giveBack(rep)
 		default:
 			r.model.release(rep, o)
@@ -276,7 +274,7 @@ func (r *relay) wait(w *waiter) (choice, *abi.Error) {
 	}
 	c := <-w.told // at the same moment
 	if r.ctx.Err() != nil && c.why == route.Chosen {
-		m.refused(c.place)
+		m.giveBack(c.place, c.place.fresh...)
 		return choice{}, err
 	}
 	return c, nil

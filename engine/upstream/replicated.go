@@ -64,7 +64,7 @@ func (s *ReplicatedStepper) Submit(j *engine.Job, now time.Time, taken func(*abi
 		}
 		s.submitOwn(j, now, func(err *abi.Error) {
 			if err != nil {
-				m.refused(rep)
+				m.giveBack(rep, rep.fresh...)
 			}
 			taken(err)
 		})
