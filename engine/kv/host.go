@@ -64,7 +64,7 @@ func (p *Pool) vacate() bool {
 			return true
 		}
 	}
-	id, to := p.onDevice.tail, p.popHost()
+	id, to := p.onDevice.tail, pop(&p.freeHost)
 	n := &p.pages[id]
 	p.moves = append(p.moves, StateOp{Dst: to, Src: n.snapshot})
 	p.unplace(id)
@@ -80,7 +80,7 @@ func (p *Pool) snapshotSlot() (slot int32, ok bool) {
 			return p.hostSlot()
 		}
 	}
-	return p.popState(), true
+	return pop(&p.freeStates), true
 }
 
 // hostSlot is such a slot on the host.
@@ -93,11 +93,5 @@ func (p *Pool) hostSlot() (slot int32, ok bool) {
 			return none, false
 		}
 	}
-	return p.popHost(), true
-}
-
-func (p *Pool) popHost() int32 {
-	slot := p.freeHost[len(p.freeHost)-1]
-	p.freeHost = p.freeHost[:len(p.freeHost)-1]
-	return slot
+	return pop(&p.freeHost), true
 }

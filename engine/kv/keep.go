@@ -147,10 +147,10 @@ func (r *Refill) Put(k Kept) (page, slot int32, ok bool) {
 	}
 	switch { // never in another one's place: those before it are worth more
 	case p.onDevice.len < p.config.SnapshotsMax && len(p.freeStates) > 0:
-		n.snapshot = p.popState()
+		n.snapshot = pop(&p.freeStates)
 		p.onDevice.pushBack(id)
 	case len(p.freeHost) > 0:
-		n.snapshot = p.popHost()
+		n.snapshot = pop(&p.freeHost)
 		p.hostSnapshots++
 	default:
 		return id, NoState, true

@@ -3,6 +3,14 @@ package kv
 // none is the absent index, in lists and in links between pages.
 const none = int32(-1)
 
+// pop takes the last of what is free, of which there is some.
+func pop(free *[]int32) int32 {
+	last := len(*free) - 1
+	id := (*free)[last]
+	*free = (*free)[:last]
+	return id
+}
+
 // absent marks an index that is in no list of its links.
 const absent = int32(-2)
 

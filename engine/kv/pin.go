@@ -45,8 +45,7 @@ func (p *Pool) Pin(t *Table, keep []int, bytesMax int64) Handle {
 		p.count.PinsBroken++
 		p.unpin(p.byAge.tail)
 	}
-	id := p.freeHandles[len(p.freeHandles)-1]
-	p.freeHandles = p.freeHandles[:len(p.freeHandles)-1]
+	id := pop(&p.freeHandles)
 	h := &p.handles[id]
 	*h = handle{space: t.space, leaf: t.Pages[depth-1], epoch: h.epoch + 1}
 	p.byAge.pushFront(id)

@@ -235,9 +235,7 @@ func (p *Pool) takePage() int32 {
 			panic("kv: no page although PagesAvailable counted one")
 		}
 	}
-	id := p.free[len(p.free)-1]
-	p.free = p.free[:len(p.free)-1]
-	return id
+	return pop(&p.free)
 }
 
 // retain adds a table's reference to a page of the tree.

@@ -38,7 +38,7 @@ func (p *Pool) TakeState(t *Table) (StateOp, error) {
 			return StateOp{}, ErrNoState
 		}
 	}
-	t.State = p.popState()
+	t.State = pop(&p.freeStates)
 	op := StateOp{Dst: t.State, Src: NoState}
 	if t.start != none {
 		op.Src = p.pages[t.start].snapshot
@@ -59,7 +59,7 @@ func (p *Pool) TakeSaves(t *Table, n int) {
 			n, t.State, len(t.Saves), len(p.freeStates)))
 	}
 	for range n {
-		t.Saves = append(t.Saves, p.popState())
+		t.Saves = append(t.Saves, pop(&p.freeStates))
 	}
 }
 
@@ -141,12 +141,6 @@ func (p *Pool) DropSnapshot(t *Table, n int) {
 	if n := &p.pages[id]; n.refs == 1 && n.children <= 1 && p.unguarded.has(id) {
 		p.forget(id)
 	}
-}
-
-func (p *Pool) popState() int32 {
-	slot := p.freeStates[len(p.freeStates)-1]
-	p.freeStates = p.freeStates[:len(p.freeStates)-1]
-	return slot
 }
 
 // freeSnapshot evicts the unguarded snapshot used longest ago, or ends the oldest
