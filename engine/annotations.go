@@ -41,7 +41,12 @@ func Shown(schema json.RawMessage) json.RawMessage {
 	if !refersByID(schema) {
 		drop = append(drop, "$id")
 	}
-	return rewritten(schema, placeSchema, func(name string) bool { return slices.Contains(drop, name) })
+	repeated := jsontext.AllowDuplicateNames(true) // there are none: the text was checked when the body was parsed
+	out := bytes.NewBuffer(make([]byte, 0, len(schema)))
+	if rewrite(jsontext.NewEncoder(out, repeated), jsontext.NewDecoder(bytes.NewBuffer(schema), repeated), placeSchema, drop) != nil {
+		return schema
+	}
+	return bytes.TrimSpace(out.Bytes())
 }
 
 // refersByID says whether a schema has a reference that is not to one of its own places.
@@ -61,21 +66,9 @@ func refersByID(schema json.RawMessage) (refers bool) {
 	}
 }
 
-// rewritten is a JSON text without the members of schemas in it that are dropped.
-func rewritten(raw json.RawMessage, at place, dropped func(name string) bool) json.RawMessage {
-	repeated := jsontext.AllowDuplicateNames(true) // there are none: the text was checked when the body was parsed
-	dec := jsontext.NewDecoder(bytes.NewBuffer(raw), repeated)
-	out := bytes.NewBuffer(make([]byte, 0, len(raw)))
-	enc := jsontext.NewEncoder(out, repeated)
-	if rewrite(enc, dec, at, dropped) != nil {
-		return raw
-	}
-	return bytes.TrimSpace(out.Bytes())
-}
-
-// rewrite copies one value. A list has what its own place has; how deep it may be nested was
+// rewrite copies one value without the members of schemas in it that have a name of drop. A list has what its own place has; how deep it may be nested was
 // bounded when the body was parsed.
-func rewrite(enc *jsontext.Encoder, dec *jsontext.Decoder, at place, dropped func(name string) bool) error {
+func rewrite(enc *jsontext.Encoder, dec *jsontext.Decoder, at place, drop []string) error {
 	kind := dec.PeekKind()
 	if at == placeData || kind != '{' && kind != '[' {
 		v, err := dec.ReadValue()
@@ -99,7 +92,7 @@ func rewrite(enc *jsontext.Encoder, dec *jsontext.Decoder, at place, dropped fun
 				return err
 			}
 			name := t.String()
-			if at == placeSchema && dropped(name) {
+			if at == placeSchema && slices.Contains(drop, name) {
 				if err := dec.SkipValue(); err != nil {
 					return err
 				}
@@ -112,7 +105,7 @@ func rewrite(enc *jsontext.Encoder, dec *jsontext.Decoder, at place, dropped fun
 				below = schemaPlaces[name]
 			}
 		}
-		if err := rewrite(enc, dec, below, dropped); err != nil {
+		if err := rewrite(enc, dec, below, drop); err != nil {
 			return err
 		}
 	}
