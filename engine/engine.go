@@ -114,13 +114,6 @@ func (e *Engine) Describe() string {
 	return e.computes
 }
 
-func (e *Engine) observer() Observer {
-	if e.options.Observer == nil {
-		return noObserver{}
-	}
-	return e.options.Observer
-}
-
 // Close frees the model. No Stepper of it may be in use.
 func (e *Engine) Close() {
 	e.forwarder.Close() // and with it the backend

@@ -113,19 +113,18 @@ func open(o Options) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
+	o.Observer = cmp.Or(o.Observer, Observer(noObserver{}))
 	e := &Engine{info: o.Info, options: o, file: file}
 	if e.ownDefaults, err = o.defaults(file); err == nil {
 		err = e.Configure(o.Configured)
 	}
+	if err == nil {
+		err = e.loadText(o)
+	}
+	if err == nil {
+		err = e.loadModel(o)
+	}
 	if err != nil {
-		file.Close()
-		return nil, err
-	}
-	if err := e.loadText(o); err != nil {
-		file.Close()
-		return nil, err
-	}
-	if err := e.loadModel(o); err != nil {
 		file.Close()
 		return nil, err
 	}

@@ -262,7 +262,7 @@ func (s *Stepper) collect() {
 	done := time.Now()
 	s.touch(plan.Rows)
 	prefill, decode := s.account(plan)
-	s.engine.observer().Step(prefill, decode, done.Sub(l.begun))
+	s.engine.options.Observer.Step(prefill, decode, done.Sub(l.begun))
 	s.deliver(plan, done)
 	spent := s.draftByLayer(plan) // on what the next step may save: no part of this one's load
 	now := time.Now()
@@ -358,7 +358,7 @@ func (s *Stepper) advance(r *run, now time.Time) {
 				r.trail.Computed(now)
 			}
 		} else {
-			s.engine.observer().Gap(now.Sub(r.last))
+			s.engine.options.Observer.Gap(now.Sub(r.last))
 		}
 		r.last = now
 	}
