@@ -125,9 +125,9 @@ func sortKeys(r *run, all list, attribute value, caseSensitive bool) []keyed {
 // keyed is an element with what it is ordered by, and that as it was.
 type keyed struct{ key, plain, element value }
 
-// sortKeyed sorts by key and keeps the order of equal ones.
-func sortKeyed(all []keyed) {
-	slices.SortStableFunc(all, func(a, b keyed) int { return compare(a.key, b.key) })
+// sortKeyed sorts by key, upwards (1) or downwards (-1), and keeps the order of equal ones, as Python does either way.
+func sortKeyed(all []keyed, sign int) {
+	slices.SortStableFunc(all, func(a, b keyed) int { return sign * compare(a.key, b.key) })
 }
 
 func sorted(in value, args arguments) value {
@@ -152,25 +152,12 @@ func dictSort(in value, args arguments) value {
 
 // ordered sorts by an attribute.
 func ordered(r *run, all list, attribute value, caseSensitive, reverse bool) list {
-	keys := sortKeys(r, all, attribute, caseSensitive)
-	sortKeyed(keys)
-	if reverse { // Python's keeps the order of equal ones too
-		slices.Reverse(keys)
-		reverseRuns(r, keys)
+	keys, sign := sortKeys(r, all, attribute, caseSensitive), 1
+	if reverse {
+		sign = -1
 	}
+	sortKeyed(keys, sign)
 	return elementsOf(keys)
-}
-
-// reverseRuns turns back each run of equal keys.
-func reverseRuns(r *run, keys []keyed) {
-	for start := 0; start < len(keys); {
-		end := start + 1
-		for end < len(keys) && equal(r, keys[start].key, keys[end].key) {
-			end++
-		}
-		slices.Reverse(keys[start:end])
-		start = end
-	}
 }
 
 func elementsOf(keys []keyed) list {
@@ -235,7 +222,7 @@ func groupBy(in value, args arguments) value {
 			}
 		}
 	}
-	sortKeyed(keys)
+	sortKeyed(keys, 1)
 	groups := list{}
 	for start := 0; start < len(keys); {
 		end := start + 1
