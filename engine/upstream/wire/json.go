@@ -44,6 +44,15 @@ func (o *object) members(do func(name []byte)) {
 	}
 }
 
+// detail reads the integer of that name in the object that comes next, if it has one.
+func (o *object) detail(want string, n *int64, known *bool) {
+	o.members(func(name []byte) {
+		if string(name) == want {
+			*n, *known = o.int()
+		}
+	})
+}
+
 // elements calls do before each element of the array that comes next; do may read it.
 func (o *object) elements(do func()) {
 	if o.scan.Kind() != scan.Array {

@@ -246,17 +246,9 @@ func (p *chatProtocol) usage() (u Usage) {
 		case "completion_tokens":
 			u.Output, u.Known = o.int()
 		case "prompt_tokens_details":
-			o.members(func(name []byte) {
-				if string(name) == "cached_tokens" {
-					u.Cached, u.CachedKnown = o.int()
-				}
-			})
+			o.detail("cached_tokens", &u.Cached, &u.CachedKnown)
 		case "completion_tokens_details":
-			o.members(func(name []byte) {
-				if string(name) == "reasoning_tokens" {
-					u.Reasoning, u.ReasoningKnown = o.int()
-				}
-			})
+			o.detail("reasoning_tokens", &u.Reasoning, &u.ReasoningKnown)
 		}
 	})
 	among, beside := u.Input+u.Output, u.Input+u.Output+u.Reasoning

@@ -202,8 +202,7 @@ func (p *messagesProtocol) read(data []byte) {
 			e.index, _ = o.int()
 		case "message":
 			o.members(func(name []byte) {
-				switch string(name) {
-				case "usage":
+				if string(name) == "usage" {
 					e.usage = p.usage()
 				}
 			})
@@ -268,11 +267,7 @@ func (p *messagesProtocol) usage() (u Usage) {
 		case "output_tokens":
 			u.Output, u.Known = o.int()
 		case "output_tokens_details":
-			o.members(func(name []byte) {
-				if string(name) == "thinking_tokens" {
-					u.Reasoning, u.ReasoningKnown = o.int()
-				}
-			})
+			o.detail("thinking_tokens", &u.Reasoning, &u.ReasoningKnown)
 		case "reasoning_tokens": // a node of an earlier version says them to a node
 			u.Reasoning, u.ReasoningKnown = o.int()
 		}
