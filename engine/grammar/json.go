@@ -93,9 +93,6 @@ func (c *compiler) option(s *schema) (each []expr) {
 	return each
 }
 
-// json is a JSON text as it is.
-func (c *compiler) json(text string) expr { return lit(c.escaped(text)) }
-
 // escaped is a JSON text in which < stands only where it may; it stands in strings, where it can be escaped.
 func (c *compiler) escaped(text string) string {
 	if c.noAngle {
@@ -254,7 +251,7 @@ func (c *compiler) object(s *schema) expr {
 		}
 		for i := len(members) - 1; i >= 0 && b.err == nil; i-- {
 			m := members[i]
-			first := seq(c.json(quote(m.name)), lit(":"), c.space(), c.value(m.schemas))(b, some)
+			first := seq(lit(c.escaped(quote(m.name))), lit(":"), c.space(), c.value(m.schemas))(b, some)
 			later := comma(b, first)
 			if !required[m.name] {
 				first, later = b.fork(first, none), b.fork(later, some)

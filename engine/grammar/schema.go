@@ -543,21 +543,16 @@ func (c *compiler) allow(s *schema, list []*value) {
 	s.enum, s.limited = list, true
 }
 
-// same is a text that is the same for equal values, but for objects of another order.
-func (v *value) same() string {
-	if n, ok := v.rational(); ok {
-		return n.RatString()
-	}
-	return v.compact()
-}
-
-// same is that text of a value, whose length is counted before it is made.
+// same is a text that is the same for equal values, but for objects of another order. Its length is counted before it is made.
 func (c *compiler) same(v *value) string {
-	n, _ := v.rational()
+	n, ok := v.rational()
 	if c.spend(v.size/stepWork + digitSteps(n)); c.err != nil {
 		return ""
 	}
-	return v.same()
+	if ok {
+		return n.RatString()
+	}
+	return v.compact()
 }
 
 func (c *compiler) declare(s *schema, m *value, within []*value) {
