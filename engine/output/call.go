@@ -242,6 +242,7 @@ type parameter struct{ name, value string }
 // tag may stand in a value; a last one that is not closed ends with the function.
 func readParameters(rest string) ([]parameter, bool) {
 	var out []parameter
+	var value string
 	for {
 		rest = strings.TrimLeft(rest, space)
 		if rest == "" {
@@ -251,13 +252,16 @@ func readParameters(rest string) ([]parameter, bool) {
 		if !ok {
 			return nil, false
 		}
-		name, value, ok := strings.Cut(after, ">")
+		name, after, ok := strings.Cut(after, ">")
 		if !ok {
 			return nil, false
 		}
-		value, rest = cutValue(value)
-		p := parameter{strings.Trim(name, space), stripNewline(value)}
-		out = withParameter(out, p)
+		value, rest, ok = cutUntil(after, parameterClose, parameterOpen)
+		if !ok {
+			value, rest = after, ""
+		}
+		value = strings.TrimSuffix(strings.TrimPrefix(value, "\n"), "\n") // which belong to the format
+		out = withParameter(out, parameter{strings.Trim(name, space), value})
 	}
 }
 
@@ -268,14 +272,6 @@ func withParameter(all []parameter, p parameter) []parameter {
 		return all
 	}
 	return append(all, p)
-}
-
-func cutValue(s string) (value, rest string) {
-	value, rest, ok := cutUntil(s, parameterClose, parameterOpen)
-	if !ok {
-		return s, ""
-	}
-	return value, rest
 }
 
 // cutUntil cuts s at the first closing tag with another opening one or nothing after it.
@@ -292,11 +288,6 @@ func cutUntil(s, closing, opening string) (value, rest string, ok bool) {
 		}
 		from = end + len(closing)
 	}
-}
-
-// stripNewline takes off the one line break on each side that belongs to the format.
-func stripNewline(s string) string {
-	return strings.TrimSuffix(strings.TrimPrefix(s, "\n"), "\n")
 }
 
 // encodeArguments writes the parameters as one compact JSON object.
