@@ -365,9 +365,6 @@ func (w *splicer) object(do func(name string) error) error {
 	return err
 }
 
-// skip passes over a value.
-func (w *splicer) skip() error { return w.dec.SkipValue() }
-
 // message splices one message: its blocks, and whether it stays.
 func (w *splicer) message() error {
 	mark := len(w.edits)
@@ -408,7 +405,7 @@ func (w *splicer) turn() (turn span, role string, said []string, err error) {
 		case name == "content" && kind == '[':
 			content, turn.skipped, err = w.blocks()
 		default:
-			err = w.skip()
+			err = w.dec.SkipValue()
 		}
 		return err
 	})
@@ -459,7 +456,7 @@ func (w *splicer) block() (b span, err error) {
 		case name == "signature" && w.dec.PeekKind() == '"' && w.s.Signature != nil:
 			err = w.signature()
 		default:
-			err = w.skip()
+			err = w.dec.SkipValue()
 		}
 		return err
 	})
@@ -521,7 +518,7 @@ func memberAt(object []byte, name string) (from, to int, err error) {
 	}
 	err = w.object(func(n string) error {
 		if n != name {
-			return w.skip()
+			return w.dec.SkipValue()
 		}
 		from, to, err = w.value()
 		return err
