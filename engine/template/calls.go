@@ -41,10 +41,17 @@ func (a arguments) get(i int, name string) value {
 	return a.byName(name)
 }
 
+// or is get with another value for what was not given.
+func (a arguments) or(i int, name string, fallback value) value {
+	if v := a.get(i, name); v != nil {
+		return v
+	}
+	return fallback
+}
+
 // flag reports an argument that is there and true.
 func (a arguments) flag(i int, name string) bool {
-	v := a.get(i, name)
-	return v != nil && isTrue(v)
+	return isTrue(a.or(i, name, false))
 }
 
 // callable is a value that a template can call: a macro or a global function.

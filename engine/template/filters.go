@@ -160,10 +160,7 @@ func reverse(in value, _ arguments) value {
 }
 
 func join(in value, args arguments) value {
-	all, separator := each(in), ""
-	if v := args.get(0, "d"); v != nil {
-		separator = text(v)
-	}
+	all, separator := each(in), text(args.or(0, "d", ""))
 	name := args.get(1, "attribute")
 	var b strings.Builder
 	for i, v := range all {
@@ -182,12 +179,8 @@ func join(in value, args arguments) value {
 }
 
 func orDefault(in value, args arguments) value {
-	value := args.get(0, "default_value")
-	if value == nil {
-		value = ""
-	}
 	if isUndefined(in) || args.flag(1, "boolean") && !isTrue(in) {
-		return value
+		return args.or(0, "default_value", "")
 	}
 	return in
 }
@@ -217,14 +210,17 @@ func replaceString(s string, from, to, count value) value {
 // indentMax bounds an indentation, in characters.
 const indentMax = 1000
 
+// indentation is a text, or so many blanks.
+func indentation(v value) string {
+	if isInteger(v) {
+		return strings.Repeat(" ", max(0, min(integerOf(v), indentMax)))
+	}
+	return text(v)
+}
+
 // indent is Jinja's: the first line and blank lines are left alone unless asked for.
 func indent(in value, args arguments) value {
-	by := strings.Repeat(" ", 4)
-	if v := args.get(0, "width"); v != nil {
-		if by = text(v); isInteger(v) {
-			by = strings.Repeat(" ", max(0, min(integerOf(v), indentMax)))
-		}
-	}
+	by := indentation(args.or(0, "width", 4))
 	lines := strings.Split(strings.TrimSuffix(lineEnds.Replace(text(in)+"\n"), "\n"), "\n")
 	if (len(lines)+1)*len(by) > outputMax {
 		panic(errLongString)

@@ -21,10 +21,7 @@ func absolute(in value, _ arguments) value {
 
 // toInteger is the filter int: what is no number is the default.
 func toInteger(in value, args arguments) value {
-	fallback := args.get(0, "default")
-	if fallback == nil {
-		fallback = 0
-	}
+	fallback := args.or(0, "default", 0)
 	switch x := in.(type) {
 	case float:
 		if f := float64(x); math.IsInf(f, 0) || math.IsNaN(f) {
@@ -41,10 +38,7 @@ func toInteger(in value, args arguments) value {
 }
 
 func parseInteger(s string, args arguments, fallback value) value {
-	base := 10
-	if v := args.get(1, "base"); v != nil {
-		base = integerOf(v)
-	}
+	base := integerOf(args.or(1, "base", 10))
 	s = strings.TrimFunc(s, isPythonSpace)
 	digits := strings.ToLower(s)
 	if prefix := map[int]string{2: "0b", 8: "0o", 16: "0x"}[base]; prefix != "" {
@@ -74,10 +68,7 @@ func toFloat(in value, args arguments) value {
 			return float(f)
 		}
 	}
-	if fallback := args.get(0, "default"); fallback != nil {
-		return fallback
-	}
-	return float(0)
+	return args.or(0, "default", float(0))
 }
 
 // round is Jinja's: the nearest number of so many decimals, halves to even as
@@ -86,14 +77,7 @@ func round(in value, args arguments) value {
 	if !isNumber(in) {
 		panic(fmt.Errorf("type %s cannot be rounded", typeName(in)))
 	}
-	precision := 0
-	if v := args.get(0, "precision"); v != nil {
-		precision = max(-308, min(integerOf(v), 308))
-	}
-	method := "common"
-	if v := args.get(1, "method"); v != nil {
-		method = text(v)
-	}
+	precision, method := max(-308, min(integerOf(args.or(0, "precision", 0)), 308)), text(args.or(1, "method", "common"))
 	x, scale := floatOf(in), math.Pow(10, float64(precision))
 	switch method {
 	case "ceil":

@@ -187,11 +187,7 @@ func extreme(sign int) filterFunc {
 
 func total(in value, args arguments) value {
 	all := each(in)
-	start := args.get(1, "start")
-	if start == nil {
-		start = 0
-	}
-	parts := []value{start}
+	parts := []value{args.or(1, "start", 0)}
 	for _, v := range all {
 		parts = append(parts, path(args.run, v, args.get(0, "attribute")))
 	}

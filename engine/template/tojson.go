@@ -145,10 +145,7 @@ func appendEscape(b []byte, r rune) []byte {
 // toJSON is the tojson filter of chat templates: no HTML escaping, keys in
 // their order, Python's spacing, and the keyword arguments of json.dumps.
 func toJSON(in value, args arguments) value {
-	style := defaultJSON
-	if len(args.positional)+len(args.names) > 0 {
-		style = jsonArguments(args)
-	}
+	style := jsonArguments(args)
 	return string(style.appendJSON(make([]byte, 0, 256), in, 0))
 }
 
@@ -156,11 +153,7 @@ func jsonArguments(args arguments) jsonStyle {
 	s := defaultJSON
 	s.ascii = args.flag(0, "ensure_ascii")
 	if v := args.get(1, "indent"); v != nil && !isNone(v) {
-		s.lines, s.item = true, ","
-		s.indent = text(v)
-		if isInteger(v) {
-			s.indent = strings.Repeat(" ", max(0, min(integerOf(v), indentMax)))
-		}
+		s.lines, s.item, s.indent = true, ",", indentation(v)
 	}
 	if v := args.get(2, "separators"); v != nil && !isNone(v) {
 		pair, ok := elements(v)
