@@ -62,8 +62,7 @@ func (v *value) member(name string) *value {
 }
 
 func readSchema(raw json.RawMessage) (*value, error) {
-	dec := jsontext.NewDecoder(bytes.NewBuffer(raw))
-	return readValue(dec, nil, 0)
+	return readValue(jsontext.NewDecoder(bytes.NewBuffer(raw)), nil, 0)
 }
 
 func readValue(dec *jsontext.Decoder, parent *value, depth int) (*value, error) {

@@ -73,8 +73,7 @@ func (r *reader) effortWithin() (effort *string) {
 			r.skip()
 			return
 		}
-		e := r.effort()
-		effort = &e
+		effort = new(r.effort())
 	})
 	return effort
 }

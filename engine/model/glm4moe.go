@@ -1,6 +1,7 @@
 package model
 
 import (
+	"cmp"
 	"fmt"
 
 	"corenode/engine/kernel"
@@ -24,10 +25,7 @@ func (k *keys) scored(c *Config) {
 	if _, biased := k.f.Tensor(fmt.Sprintf("blk.%d.exp_probs_b.bias", c.DenseLead)); archs[k.arch].latent && !biased {
 		usual = softmax
 	}
-	gating := k.int("expert_gating_func", usual, 0, sigmoid)
-	if gating == 0 {
-		gating = usual
-	}
+	gating := cmp.Or(k.int("expert_gating_func", usual, 0, sigmoid), usual)
 	if gating == softmax {
 		groupTop = 1
 	}

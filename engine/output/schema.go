@@ -216,11 +216,8 @@ func readNumber(text string, whole bool) (string, bool) {
 const numberMax = 1000
 
 func readComposite(text string, allowed Types) (string, bool) {
-	if text == "" || text[0] == '[' && allowed&TypeArray == 0 || text[0] == '{' && allowed&TypeObject == 0 {
-		return "", false
+	if strings.HasPrefix(text, "[") && allowed&TypeArray != 0 || strings.HasPrefix(text, "{") && allowed&TypeObject != 0 {
+		return Normal([]byte(text))
 	}
-	if text[0] != '[' && text[0] != '{' {
-		return "", false
-	}
-	return Normal([]byte(text))
+	return "", false
 }

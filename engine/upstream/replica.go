@@ -3,6 +3,7 @@ package upstream
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -65,10 +66,7 @@ func newConn(nc net.Conn) *conn {
 const connectTimeout = 5 * time.Second
 
 func newReplica(base string, u *url.URL) *replica {
-	port := u.Port()
-	if port == "" {
-		port = map[string]string{"http": "80", "https": "443"}[u.Scheme]
-	}
+	port := cmp.Or(u.Port(), map[string]string{"http": "80", "https": "443"}[u.Scheme])
 	return &replica{base: base, url: u, address: net.JoinHostPort(u.Hostname(), port), removed: make(chan struct{})}
 }
 

@@ -293,7 +293,7 @@ func (w *chatWriter) format() {
 
 func (w *chatWriter) sampling(o *ChatOptions) {
 	s := w.q.Sampling
-	w.number("max_tokens", float(o.MaxTokens))
+	w.number("max_tokens", new(float64(o.MaxTokens)))
 	w.number("temperature", s.Temperature)
 	w.number("top_p", s.TopP)
 	w.number("presence_penalty", s.PresencePenalty)
@@ -322,7 +322,7 @@ func (w *chatWriter) extra(name string, s *messages.Sampling) {
 		switch {
 		case s.TopK == nil:
 		case *s.TopK != 0:
-			w.number(name, float(*s.TopK))
+			w.number(name, new(float64(*s.TopK)))
 		case w.traits.TopKOff != "":
 			w.key(name)
 			w.b = append(w.b, w.traits.TopKOff...)
@@ -333,7 +333,7 @@ func (w *chatWriter) extra(name string, s *messages.Sampling) {
 		w.number(name, s.RepetitionPenalty)
 	case "min_tokens":
 		if s.MinTokens > 0 {
-			w.number(name, float(s.MinTokens))
+			w.number(name, new(float64(s.MinTokens)))
 		}
 	case "ignore_eos":
 		if s.IgnoreEOS {
@@ -341,11 +341,6 @@ func (w *chatWriter) extra(name string, s *messages.Sampling) {
 			w.b = append(w.b, "true"...)
 		}
 	}
-}
-
-func float(n int) *float64 {
-	f := float64(n)
-	return &f
 }
 
 // number writes a member in the shortest form that reads back as v; nothing for nil.
