@@ -40,7 +40,7 @@ func TestRefusalSaysWhen(t *testing.T) {
 	for _, reason := range []sched.Reason{sched.RefusedRequests, sched.RefusedTokens, sched.RefusedWait, sched.RefusedMemory} {
 		cause := &sched.RefusedError{Reason: reason, RetryAfter: 17 * time.Second}
 		e := refusal(cause)
-		if e.Kind != abi.Overloaded || e.RetryAfter != cause.RetryAfter || e.Msg == "" || !errors.Is(e, sched.ErrQueueFull) {
+		if e.Kind != abi.Overloaded || e.RetryAfter != cause.RetryAfter || e.Msg == "" || !errors.Is(e, cause) {
 			t.Errorf("%s: %+v", reason, e)
 		}
 	}

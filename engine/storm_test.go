@@ -115,7 +115,7 @@ func (st *storm) submit() {
 		}
 		return
 	}
-	if !errors.Is(errors.Unwrap(err), sched.ErrQueueFull) && abi.KindOf(err) != abi.Overloaded {
+	if _, full := errors.AsType[*sched.RefusedError](err); !full && abi.KindOf(err) != abi.Overloaded {
 		st.Fatalf("refused with %v", err)
 	}
 	if len(j.Output.Drain(nil)) > 0 || j.finished > 0 {

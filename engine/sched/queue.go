@@ -1,16 +1,11 @@
 package sched
 
 import (
-	"errors"
 	"fmt"
 	"time"
 
 	"corenode/engine/cost"
 )
-
-// ErrQueueFull says that a bound of the queue is reached. Add returns it as a *RefusedError,
-// which names the bound and when to try again.
-var ErrQueueFull = errors.New("sched: queue is full")
 
 // Reason names the bound that refused a sequence.
 type Reason string
@@ -22,7 +17,7 @@ const (
 	RefusedMemory   Reason = "memory"   // RefuseMemory
 )
 
-// RefusedError is an ErrQueueFull.
+// RefusedError says that a bound of the queue is reached.
 type RefusedError struct {
 	Reason Reason
 	// RetryAfter is how long it takes until the same sequence would be accepted if nothing else
@@ -32,11 +27,8 @@ type RefusedError struct {
 
 // Error says what is full, and when there will be room.
 func (e *RefusedError) Error() string {
-	return fmt.Sprintf("%v (%s), room in %v", ErrQueueFull, e.Reason, e.RetryAfter)
+	return fmt.Sprintf("sched: queue is full (%s), room in %v", e.Reason, e.RetryAfter)
 }
-
-// Is makes every refusal an ErrQueueFull.
-func (e *RefusedError) Is(target error) bool { return target == ErrQueueFull }
 
 const (
 	// retryMin is the shortest RetryAfter: clients wait whole seconds.

@@ -139,7 +139,7 @@ func (m *sim) arrive(sizeMax int) error {
 	cached, err := m.s.Add(q, m.now)
 	var large *TooLargeError
 	switch {
-	case errors.Is(err, ErrQueueFull):
+	case refused(err):
 		return nil
 	case errors.As(err, &large):
 		if m.pool.PagesFor(len(prompt)+most-1) <= m.pool.Config().Pages {
