@@ -1,6 +1,7 @@
 package tokenizer
 
 import (
+	"cmp"
 	"fmt"
 
 	"corenode/engine/modelfile"
@@ -68,9 +69,7 @@ func (v *Vocab) readBytes(f *modelfile.File) (err error) {
 	if v.Pre, err = f.String(keyPrefix + "pre"); err != nil {
 		return err
 	}
-	if name := otherNames[v.Pre]; name != "" {
-		v.Pre = name
-	}
+	v.Pre = cmp.Or(otherNames[v.Pre], v.Pre)
 	s, ok := splitters[v.Pre]
 	if !ok { // before reading megabytes for nothing
 		return fmt.Errorf("%spre is %q, want one of %q", keyPrefix, v.Pre, splitterNames())
