@@ -61,11 +61,6 @@ type Meta struct {
 	Snapshots  int
 }
 
-// bytes is how long the records are.
-func (m Meta) bytes() int64 {
-	return int64(m.Pages)*(recordHead+4*int64(m.PageTokens)+m.PageBytes+4) + int64(m.Snapshots)*m.StateBytes
-}
-
 // RecordBytes is how long the record of one page is, without its snapshot.
 func (s Shape) RecordBytes() int64 { return recordHead + 4*int64(s.PageTokens) + s.PageBytes + 4 }
 
@@ -222,7 +217,8 @@ func (m Meta) validate(left int64) error {
 	case m.PageTokens < 1 || m.PageTokens > 1<<16 || m.PageBytes < 0 || m.StateBytes < 0 || m.Pages < 0 || m.Snapshots < 0,
 		m.PageBytes > left || m.StateBytes > left && m.Snapshots > 0:
 		return errors.New("its sizes are out of bounds")
-	case int64(m.Pages) > left/m.RecordBytes() || m.Snapshots > m.Pages || m.bytes() != left:
+	case int64(m.Pages) > left/m.RecordBytes() || m.Snapshots > m.Pages,
+		int64(m.Pages)*m.RecordBytes()+int64(m.Snapshots)*m.StateBytes != left:
 		return fmt.Errorf("%d bytes follow, want those of %d pages and %d snapshots", left, m.Pages, m.Snapshots)
 	}
 	return nil
