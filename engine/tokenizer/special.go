@@ -175,8 +175,7 @@ func guardedSingle(text string, n int) bool {
 	return n <= utf8.UTFMax && strings.HasPrefix(text[n:], guard) && utf8.RuneCountInString(text[:n]) == 1
 }
 
-// next finds the first special token at or after offset i; end is 0 if there
-// is none.
+// next finds the first special token; end is 0 if there is none.
 func (s *specialSet) next(text string) (id int32, start, end int) {
 	for i := 0; ; {
 		at := s.candidate(text, i)
