@@ -150,11 +150,7 @@ func readF8(dst []float32, src []byte) {
 
 // quantizeF8 gives the largest magnitude the largest code.
 func quantizeF8(dst []byte, x []float32) {
-	var most float32
-	for _, v := range x {
-		most = max(most, float32(math.Abs(float64(v))))
-	}
-	scale := most / e4m3[126]
+	scale := float32(math.Abs(float64(extreme(x)))) / e4m3[126]
 	binary.LittleEndian.PutUint32(dst[eightValues:], math.Float32bits(scale))
 	for i, v := range x {
 		dst[i] = 0

@@ -73,14 +73,20 @@ func putHalf(dst []byte, x float32) float32 {
 	return half(dst)
 }
 
+// extreme is the first value of the largest magnitude.
+func extreme(x []float32) (most float32) {
+	for _, v := range x {
+		if math.Abs(float64(v)) > math.Abs(float64(most)) {
+			most = v
+		}
+	}
+	return most
+}
+
 // quantizeQ8_0 divides by the largest magnitude over 127, rounding half away
 // from zero with the unrounded scale: the usual encoder, bit for bit.
 func quantizeQ8_0(dst []byte, x []float32) {
-	var largest float32
-	for _, v := range x {
-		largest = max(largest, float32(math.Abs(float64(v))))
-	}
-	d := largest / 127
+	d := float32(math.Abs(float64(extreme(x)))) / 127
 	var inverse float32
 	if d > 0 {
 		inverse = 1 / d
@@ -96,13 +102,7 @@ func quantizeQ8_0(dst []byte, x []float32) {
 // quantizeQ4_0 maps the value of largest magnitude to -8: the usual encoder,
 // bit for bit.
 func quantizeQ4_0(dst []byte, x []float32) {
-	var extreme float32
-	for _, v := range x {
-		if math.Abs(float64(v)) > math.Abs(float64(extreme)) {
-			extreme = v
-		}
-	}
-	d := extreme / -8
+	d := extreme(x) / -8
 	var inverse float32
 	if d != 0 {
 		inverse = 1 / d
