@@ -147,6 +147,15 @@ func wrongType(v Value, want string) error {
 	return fmt.Errorf("metadata key %q is %s, want %s", v.Key, v.TypeName(), want)
 }
 
+// typed returns a value of one type, of arrays with elements of one.
+func (f *File) typed(key string, typ, elem ValueType, want string) (Value, error) {
+	v, err := f.value(key)
+	if err == nil && (v.Type != typ || v.Elem != elem) {
+		err = wrongType(v, want)
+	}
+	return v, err
+}
+
 // Uint returns an integer of any integer type that is not negative.
 func (f *File) Uint(key string) (uint64, error) {
 	v, err := f.value(key)
@@ -189,24 +198,15 @@ func (f *File) Float(key string) (float64, error) {
 
 // Bool returns a bool.
 func (f *File) Bool(key string) (bool, error) {
-	v, err := f.value(key)
-	if err != nil {
-		return false, err
-	}
-	if v.Type != Bool {
-		return false, wrongType(v, "bool")
-	}
-	return v.raw[0] != 0, nil
+	v, err := f.typed(key, Bool, 0, "bool")
+	return err == nil && v.raw[0] != 0, err
 }
 
 // String returns a copy of a string.
 func (f *File) String(key string) (string, error) {
-	v, err := f.value(key)
+	v, err := f.typed(key, String, 0, "string")
 	if err != nil {
 		return "", err
-	}
-	if v.Type != String {
-		return "", wrongType(v, "string")
 	}
 	return string(v.raw[8:]), nil
 }
@@ -225,12 +225,9 @@ func checkList(v Value) error {
 // Strings returns a copy of an array of strings. All of them share one
 // allocation, so keeping one keeps all.
 func (f *File) Strings(key string) ([]string, error) {
-	v, err := f.value(key)
+	v, err := f.typed(key, Array, String, "[]string")
 	if err != nil {
 		return nil, err
-	}
-	if v.Type != Array || v.Elem != String {
-		return nil, wrongType(v, "[]string")
 	}
 	if err := checkList(v); err != nil {
 		return nil, err
@@ -248,12 +245,9 @@ func (f *File) Strings(key string) ([]string, error) {
 
 // Floats returns an array of float32.
 func (f *File) Floats(key string) ([]float32, error) {
-	v, err := f.value(key)
+	v, err := f.typed(key, Array, Float32, "[]f32")
 	if err != nil {
 		return nil, err
-	}
-	if v.Type != Array || v.Elem != Float32 {
-		return nil, wrongType(v, "[]f32")
 	}
 	out := make([]float32, v.Len)
 	for i := range out {
