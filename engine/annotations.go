@@ -66,8 +66,8 @@ func refersByID(schema json.RawMessage) (refers bool) {
 	}
 }
 
-// rewrite copies one value without the members of schemas in it that have a name of drop. A list has what its own place has; how deep it may be nested was
-// bounded when the body was parsed.
+// rewrite copies one value without the members of schemas in it that have a name of drop. A list has what its own place
+// has; how deep it may be nested was bounded when the body was parsed.
 func rewrite(enc *jsontext.Encoder, dec *jsontext.Decoder, at place, drop []string) error {
 	kind := dec.PeekKind()
 	if at == placeData || kind != '{' && kind != '[' {
