@@ -91,8 +91,10 @@ func TestGaugesOfAClosedLoop(t *testing.T) {
 		t.Fatalf("before: %+v", before)
 	}
 	for i, stats := range []reflect.Value{reflect.ValueOf(&before.Pool).Elem(), reflect.ValueOf(&before.Scheduler).Elem()} {
-		for k := range stats.NumField() { // no step sets all of them
-			stats.Field(k).SetInt(int64(100*i + k + 1))
+		for k, field := range reflect.VisibleFields(stats.Type()) { // no step sets all of them
+			if !field.Anonymous {
+				stats.FieldByIndex(field.Index).SetInt(int64(100*i + k + 1))
+			}
 		}
 	}
 	before.CacheBytes, before.LookupDrafts, before.LayerDrafts = 1, Drafts{Drafted: 2, Accepted: 1}, Drafts{Drafted: 4, Accepted: 3}
@@ -104,12 +106,15 @@ func TestGaugesOfAClosedLoop(t *testing.T) {
 	}
 	for _, both := range [][2]reflect.Value{{reflect.ValueOf(before.Pool), reflect.ValueOf(after.Pool)},
 		{reflect.ValueOf(before.Scheduler), reflect.ValueOf(after.Scheduler)}} {
-		for k := range both[0].NumField() {
-			field, want := both[0].Type().Field(k), int64(0)
-			if field.Type == reflect.TypeFor[int64]() {
-				want = both[0].Field(k).Int()
+		for _, field := range reflect.VisibleFields(both[0].Type()) {
+			if field.Anonymous {
+				continue
 			}
-			if got := both[1].Field(k).Int(); got != want {
+			want := int64(0)
+			if field.Type == reflect.TypeFor[int64]() {
+				want = both[0].FieldByIndex(field.Index).Int()
+			}
+			if got := both[1].FieldByIndex(field.Index).Int(); got != want {
 				t.Errorf("%s.%s is %d, want %d", both[0].Type(), field.Name, got, want)
 			}
 		}
