@@ -22,3 +22,32 @@ func PutUint64(b []byte, at int, v uint64) {
 	_, _ = b[at], b[at+7]
 	*(*uint64)(unsafe.Add(unsafe.Pointer(unsafe.SliceData(b)), at)) = v
 }
+
+// Ahead is how far behind what it copies Copy may read and write.
+const Ahead = 512
+
+// Copy copies src[from:from+n] to dst[at:]. Both must have Ahead bytes more, of which those
+// of dst may change. Up to Ahead bytes are copied at once, without a call.
+func Copy(dst []byte, at int, src []byte, from, n int) {
+	to, of := unsafe.Add(unsafe.Pointer(unsafe.SliceData(dst)), at), unsafe.Add(unsafe.Pointer(unsafe.SliceData(src)), from)
+	*(*block)(to) = *(*block)(of)
+	if n > Ahead {
+		copy(unsafe.Slice((*byte)(to), n), unsafe.Slice((*byte)(of), n))
+	}
+}
+
+// CopyShort is Copy where most often n is at most 16.
+func CopyShort(dst []byte, at int, src []byte, from, n int) {
+	to, of := unsafe.Add(unsafe.Pointer(unsafe.SliceData(dst)), at), unsafe.Add(unsafe.Pointer(unsafe.SliceData(src)), from)
+	*(*short)(to) = *(*short)(of)
+	if n > 16 {
+		copy(unsafe.Slice((*byte)(to), n), unsafe.Slice((*byte)(of), n))
+	}
+}
+
+// block is a structure because the compiler calls a function for what may overlap, as
+// arrays may.
+type (
+	block struct{ bytes [Ahead]byte }
+	short struct{ low, high uint64 }
+)

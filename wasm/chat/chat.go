@@ -16,11 +16,19 @@
 // JSON; in what is passed on whole (tool schemas, arguments) it is refused.
 package chat
 
+import (
+	"corenode/wasm/sdk"
+	"corenode/wasm/sdk/piece"
+)
+
 // Translator translates between chat completions and messages. It has no state.
 type Translator struct{}
 
 // New returns the translator, an sdk.Translator.
 func New() Translator { return Translator{} }
+
+// Handler is the translator as a module.
+func Handler() sdk.Handler { return piece.Handler(New()) }
 
 // kept is what an answer must know of its request: Translated.Kept is one byte
 // of these bits. It is never empty for a request that was translated.

@@ -23,13 +23,13 @@ func serve(h Handler, c Configurable) { guest.handler, guest.config = h, c }
 //go:wasmexport abi
 func exportABI() int32 { return abi.VersionGuest }
 
-// exportBuf gives the input buffer. The heap of a Go guest never moves what it
-// holds, so the place stays right until a larger buffer is asked for.
+// exportBuf gives the input buffer, and abi.Ahead bytes behind it. The heap of a Go
+// guest never moves what it has, so the place stays right until a larger buffer is asked for.
 //
 //go:wasmexport buf
 func exportBuf(n int32) int32 {
-	if int(uint32(n)) > len(guest.input) || guest.input == nil {
-		guest.input = make([]byte, max(int(uint32(n)), inputBytesMin))
+	if int(uint32(n))+abi.Ahead > len(guest.input) {
+		guest.input = make([]byte, max(int(uint32(n))+abi.Ahead, inputBytesMin))
 	}
 	return int32(uintptr(unsafe.Pointer(unsafe.SliceData(guest.input))))
 }
@@ -49,10 +49,10 @@ func exportInit(n int32) int64 {
 
 //go:wasmexport call
 func exportCall(op, n int32) int64 {
-	if guest.handler == nil || int(uint32(n)) > len(guest.input) {
+	if guest.handler == nil || int(uint32(n)) > len(guest.input)-abi.Ahead {
 		return 0
 	}
-	guest.output = guest.handler(abi.Op(uint32(op)), guest.input[:n:n], guest.output[:0])
+	guest.output = guest.handler(abi.Op(uint32(op)), guest.input[:n], guest.output[:0])
 	return place(guest.output)
 }
 

@@ -16,8 +16,9 @@ import (
 )
 
 // Handler is a module without its edges: it appends the output frame of one
-// operation to dst and keeps no reference to in. It is a pure function; a
-// handler that the node runs natively is called from many goroutines at once.
+// operation to dst and keeps no reference to in, behind which a guest has abi.Ahead
+// bytes more. It is a pure function; a handler that the node runs natively is called
+// from many goroutines at once.
 type Handler func(op abi.Op, in, dst []byte) []byte
 
 // Translator turns requests of another protocol into the messages protocol,
