@@ -11,37 +11,45 @@ import (
 // FuzzQuick gives event groups to the short way: what it accepts, the general
 // way answers with the same bytes.
 func FuzzQuick(f *testing.F) {
-	group := func(flags byte, blocks ...abi.BlockKind) []byte {
+	facts := abi.Facts{ID: "0123", Model: "m"}
+	group := func(sequence uint64, flags byte, blocks ...abi.BlockKind) []byte {
 		var events []abi.Event
+		w := writer{facts: facts, state: state{sequence: sequence, flags: flagBegun | flags, custom: hashes(nil).add([]byte("patch"))}}
 		for i, b := range blocks {
-			events = append(events, abi.Event{Kind: abi.EventDelta, Block: b, Index: int32(i / 2), Text: "to\"ken"[:i%7]})
+			w.prepare(b, i/4)
+			events = append(events, abi.Event{Kind: abi.EventDelta, Block: b, Index: int32(i / 4), Text: "to\"ken, and many more of them"[:i%7*4]})
 		}
-		state := state{sequence: 99, flags: flagBegun | flags, custom: hashes(nil).add([]byte("patch"))}.append(nil)
-		return abi.EventsInput{Facts: abi.Facts{ID: "0123", Model: "m"}, State: state, Events: framesOf(events)}.Append(nil)
+		return abi.EventsInput{Facts: facts, State: w.state.append(nil), Events: framesOf(events)}.Append(nil)
 	}
-	taken := [][]byte{group(0), group(0, abi.BlockText), group(0, abi.BlockThinking, abi.BlockText, abi.BlockText, abi.BlockText),
-		group(0, abi.BlockToolUse, abi.BlockToolUse)}
+	text := abi.BlockText
+	taken := [][]byte{group(99, 0, text), group(0, 0, text, text, text, text), group(9_999, 0, text, text, text),
+		group(99_999_998, 0, abi.BlockThinking), group(99, 0, abi.BlockToolUse, abi.BlockToolUse)}
 	for _, in := range taken {
-		if _, ok := quick(in, nil); !ok {
+		if end := quick(in, make([]byte, 0, 4<<10)); end <= 0 {
 			f.Errorf("it leaves %q to the general way", in)
 		}
 		f.Add(in)
 	}
-	f.Add(group(flagHeld, abi.BlockText))
-	f.Add(group(flagHeld, abi.BlockText, abi.BlockToolUse))
+	f.Add(group(99, 0))
+	f.Add(group(99_999_999, 0, text, text))
+	f.Add(group(99, 0, text, text, text, text, text))
+	f.Add(group(99, flagHeld, text))
+	f.Add(group(99, flagHeld, text, abi.BlockToolUse))
 	for cut := taken[1]; len(cut) > 0; {
 		cut = cut[:len(cut)-1]
 		f.Add(cut)
 	}
 	general := sdk.TranslatorHandler(New())
 	f.Fuzz(func(t *testing.T, in []byte) {
-		for _, dst := range [][]byte{nil, []byte("before")} {
-			got, ok := quick(in, dst)
-			if !ok && !bytes.Equal(got, dst) {
-				t.Fatalf("%q: it left %q", in, got)
+		for _, before := range []string{"", "before"} {
+			dst := append(make([]byte, 0, len(before)+len(in)%64), before...)
+			end := quick(in, dst)
+			for end == noRoom {
+				dst = append(make([]byte, 0, 2*cap(dst)+len(in)), before...)
+				end = quick(in, dst)
 			}
-			if want := general(abi.OpEvents, in, dst[:len(dst):len(dst)]); ok && !bytes.Equal(got, want) {
-				t.Fatalf("%q:\n%q\nwant\n%q", in, got, want)
+			if want := general(abi.OpEvents, in, []byte(before)); end > 0 && !bytes.Equal(dst[:end], want) {
+				t.Fatalf("%q:\n%q\nwant\n%q", in, dst[:end], want)
 			}
 		}
 	})
@@ -73,7 +81,9 @@ func TestSteadyStreamTakesNoMemory(t *testing.T) {
 	for i := range group {
 		group[i] = abi.Event{Kind: abi.EventDelta, Block: abi.BlockText, Index: 1, Text: " token"}
 	}
-	in := abi.EventsInput{State: state{sequence: 100, flags: flagBegun}.append(nil), Events: framesOf(group)}.Append(nil)
+	events := framesOf(group)
+	_, begun := New().Events(nil, nil, abi.EventsInput{State: state{sequence: 100, flags: flagBegun}.append(nil), Events: events})
+	in := abi.EventsInput{State: begun, Events: events}.Append(nil)
 	handle, dst := Handler(), make([]byte, 0, 16<<10)
 	if n := testing.AllocsPerRun(20, func() { dst = handle(abi.OpEvents, in, dst[:0]) }); n != 0 {
 		t.Errorf("%v allocations for a group", n)

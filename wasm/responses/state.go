@@ -3,19 +3,29 @@ package responses
 import (
 	"bytes"
 	"encoding/binary"
+	"math"
 )
 
 // state is what the calls of one stream hand on:
 //
-//	next sequence number u64, flags u8, deltas held back since an event u8, hashes of the custom tools' names u64 each
+//	next sequence number u64, flags u8, deltas held back since an event u8, lengths of middle and between u8 each,
+//	mark u32, hashes of the custom tools' names u64 each, middle, between
 //
-// Its size does not change within a stream: at most stateHead + 8*customMax
-// bytes, which is below the bound of the interface.
+// It is at most stateHead + 8*customMax + 2*255 bytes, which is below the bound of the
+// interface. Its size changes with the block that deltas are of.
 type state struct {
 	sequence uint64
 	flags    uint8
 	held     uint8  // below heldDeltas
 	custom   hashes // aliases the input
+	deltas
+}
+
+// deltas are what the deltas of one block have in common.
+type deltas struct {
+	mark    uint32 // what their frames begin with; 0 is none
+	middle  []byte // stands between the number and the text
+	between []byte // stands behind the text: deltaEnd, and what the next one begins with, up to its number
 }
 
 const (
@@ -28,7 +38,7 @@ const (
 )
 
 const (
-	stateHead = 10
+	stateHead = 16
 	// heldDeltas is how many deltas are held back before an event says that the stream lives.
 	heldDeltas = 32
 	// customMax bounds the custom tools of a request.
@@ -39,7 +49,17 @@ func parseState(b []byte) state {
 	if len(b) < stateHead {
 		return state{}
 	}
-	return state{sequence: binary.LittleEndian.Uint64(b), flags: b[stateFlags], held: b[stateHeld], custom: b[stateHead:]}
+	s := state{sequence: binary.LittleEndian.Uint64(b), flags: b[stateFlags], held: b[stateHeld]}
+	between := len(b) - int(b[stateHeld+2])
+	middle := between - int(b[stateHeld+1])
+	if middle < stateHead {
+		return state{}
+	}
+	s.custom = b[stateHead:middle:middle]
+	if len(b)-between >= len(deltaEnd) {
+		s.deltas = deltas{binary.LittleEndian.Uint32(b[stateHeld+3:]), b[middle:between:between], b[between:]}
+	}
+	return s
 }
 
 func (s state) special() special {
@@ -47,8 +67,13 @@ func (s state) special() special {
 }
 
 func (s state) append(dst []byte) []byte {
+	if len(s.middle) > math.MaxUint8 { // with a very long id it is made for every group
+		s.deltas = deltas{}
+	}
 	dst = binary.LittleEndian.AppendUint64(dst, s.sequence)
-	return append(append(dst, s.flags, s.held), s.custom...)
+	dst = append(dst, s.flags, s.held, byte(len(s.middle)), byte(len(s.between)))
+	dst = binary.LittleEndian.AppendUint32(dst, s.mark)
+	return append(append(append(dst, s.custom...), s.middle...), s.between...)
 }
 
 // hashes is a set of names: their FNV-1a hashes, 8 bytes each. Two names of

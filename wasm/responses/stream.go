@@ -13,7 +13,6 @@ type writer struct {
 	state   state
 	history abi.Frames // the answer so far, when the group closes a block or the answer
 	kept    []byte     // what the request said, when the group opens or closes the answer
-	middle  middle
 }
 
 // event writes what one native event that is no delta becomes.
@@ -147,22 +146,23 @@ func (w *writer) blockStart(it item) {
 	case it.block == abi.BlockText:
 		w.part("response.content_part.added", it)
 	}
+	w.prepare(it.block, it.index)
 }
 
-// deltaForm is what stands before and behind the number of a delta's frame, and
-// around the item's place: place begins it, before follows it.
-type deltaForm struct{ head, place, before string }
+// deltaForm is what stands around the place of a delta's item. between begins with the end of a delta before.
+type deltaForm struct{ between, before string }
 
 const (
 	beforeSummary = `,"summary_index":0,"delta":"`
 	beforeText    = `,"content_index":0,"logprobs":[],"delta":"`
 	beforeCall    = `,"delta":"`
+	deltaEnd      = "\"}\n\n"
 )
 
 var deltaForms = [...]deltaForm{
-	abi.BlockThinking: {frameHead("response.reasoning_summary_text.delta"), `,"item_id":"rs_`, beforeSummary},
-	abi.BlockText:     {frameHead("response.output_text.delta"), `,"item_id":"msg_`, beforeText},
-	abi.BlockToolUse:  {frameHead("response.function_call_arguments.delta"), `,"item_id":"fc_`, beforeCall},
+	abi.BlockThinking: {deltaEnd + frameHead("response.reasoning_summary_text.delta"), beforeSummary},
+	abi.BlockText:     {deltaEnd + frameHead("response.output_text.delta"), beforeText},
+	abi.BlockToolUse:  {deltaEnd + frameHead("response.function_call_arguments.delta"), beforeCall},
 }
 
 // frameHead is what opens a frame, up to its sequence number.
@@ -172,8 +172,7 @@ func frameHead(name string) string {
 
 // delta writes a piece of text. A custom tool's call is held back until it is
 // whole: its free text stands escaped within its arguments. So are a search of
-// tools and a summary, which have no deltas in the protocol. What the deltas of
-// a block have in common is made once a group.
+// tools and a summary, which have no deltas in the protocol.
 func (w *writer) delta(f *abi.Frame) {
 	if f.Block > abi.BlockToolUse {
 		return
@@ -182,20 +181,21 @@ func (w *writer) delta(f *abi.Frame) {
 		w.heldBack(f)
 		return
 	}
-	form := &deltaForms[f.Block]
-	dst := append(w.dst, form.head...)
-	dst = strconv.AppendUint(dst, w.state.sequence, 10)
-	w.state.sequence++
-	if m := &w.middle; m.to > 0 && m.block == f.Block && m.index == f.Index {
-		dst = append(dst, dst[m.from:m.to]...)
-	} else {
-		from := len(dst)
-		it := item{block: f.Block, index: f.Index}
-		dst = append(it.appendPlace(dst, &w.facts), form.before...)
-		*m = middle{from: from, to: len(dst), block: f.Block, index: f.Index}
+	w.prepare(f.Block, f.Index)
+	s := &w.state
+	dst := strconv.AppendUint(append(w.dst, s.between[len(deltaEnd):]...), s.sequence, 10)
+	s.sequence++
+	w.dst = append(append(append(dst, s.middle...), f.Payload...), s.between[:len(deltaEnd)]...)
+}
+
+// prepare makes what the deltas of a block have in common, unless it is made.
+func (w *writer) prepare(b abi.BlockKind, index int) {
+	mark := uint32(abi.EventDelta) | uint32(b)<<8 | uint32(index)<<16
+	if w.state.mark == mark {
+		return
 	}
-	dst = append(dst, f.Payload...)
-	w.dst = append(dst, "\"}\n\n"...)
+	it, form := item{block: b, index: index}, &deltaForms[b]
+	w.state.deltas = deltas{mark, append(it.appendPlace(nil, &w.facts), form.before...), []byte(form.between)}
 }
 
 // heldBack counts a delta that is held back. Clients take a stream without events for dead, and comments are none, so
@@ -213,14 +213,6 @@ func (w *writer) heldBack(f *abi.Frame) {
 	}
 	w.frame("keepalive")
 	w.close()
-}
-
-// middle is where in writer.dst stands what the deltas of a block have in
-// common; to is 0 before the first.
-type middle struct {
-	from, to int
-	block    abi.BlockKind
-	index    int
 }
 
 // blockStop writes the frames that repeat an item's whole text.
