@@ -5,26 +5,29 @@ import "unsafe"
 // Wasm is little endian, and its words need not be aligned. The compiler does
 // not join the bytes of a word into one access here, as it does elsewhere.
 
-// Uint32 reads the word at b[at:], which must be within b.
+// Uint32 reads the word at b[at:], which must be within b. at is not negative.
 func Uint32(b []byte, at int) uint32 {
-	_, _ = b[at], b[at+3]
+	_ = b[at+3]
 	return *(*uint32)(unsafe.Add(unsafe.Pointer(unsafe.SliceData(b)), at))
 }
 
-// Uint64 reads the word at b[at:], which must be within b.
+// Uint64 reads the word at b[at:], which must be within b. at is not negative.
 func Uint64(b []byte, at int) uint64 {
-	_, _ = b[at], b[at+7]
+	_ = b[at+7]
 	return *(*uint64)(unsafe.Add(unsafe.Pointer(unsafe.SliceData(b)), at))
 }
 
-// PutUint64 writes the word at b[at:], which must be within b.
+// PutUint64 writes the word at b[at:], which must be within b. at is not negative.
 func PutUint64(b []byte, at int, v uint64) {
-	_, _ = b[at], b[at+7]
+	_ = b[at+7]
 	*(*uint64)(unsafe.Add(unsafe.Pointer(unsafe.SliceData(b)), at)) = v
 }
 
 // Ahead is how far behind what it copies Copy may read and write.
 const Ahead = 512
+
+// AheadShort is how far behind it CopyShort may read.
+const AheadShort = 16
 
 // Copy copies src[from:from+n] to dst[at:]. Both must have Ahead bytes more, of which those
 // of dst may change. Up to Ahead bytes are copied at once, without a call.
@@ -36,11 +39,11 @@ func Copy(dst []byte, at int, src []byte, from, n int) {
 	}
 }
 
-// CopyShort is Copy where most often n is at most 16.
+// CopyShort is Copy where most often n is at most 16. src needs only AheadShort bytes more.
 func CopyShort(dst []byte, at int, src []byte, from, n int) {
 	to, of := unsafe.Add(unsafe.Pointer(unsafe.SliceData(dst)), at), unsafe.Add(unsafe.Pointer(unsafe.SliceData(src)), from)
 	*(*short)(to) = *(*short)(of)
-	if n > 16 {
+	if n > AheadShort {
 		copy(unsafe.Slice((*byte)(to), n), unsafe.Slice((*byte)(of), n))
 	}
 }

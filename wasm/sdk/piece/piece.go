@@ -91,8 +91,47 @@ func Events(w Writer, dst, next []byte, in abi.EventsInput) (bytes, after []byte
 		s.prepare(w, shown, f.Block)
 		if len(f.Payload) > 0 && len(s.before) > 0 {
 			dst = append(append(append(dst, s.before...), f.Payload...), s.after...)
+			dst, events = s.more(dst, events)
 		}
 	}
+}
+
+// more appends the pieces that events begin with, and returns the rest. dst ends with one.
+func (s *state) more(dst []byte, events abi.Frames) ([]byte, abi.Frames) {
+	if len(events) <= frameHeader+abi.AheadShort {
+		return dst, events
+	}
+	end := len(dst)
+	if cap(dst)-end < len(s.before)+abi.Ahead {
+		dst = slices.Grow(dst, len(s.before)+abi.Ahead+end+len(events))
+	}
+	dst = append(dst, s.before...)
+	end, used := run(dst[:cap(dst)], end, len(s.before), len(s.after), s.block, events)
+	return dst[:end], events[used:]
+}
+
+// run writes pieces of a block into dst, of which dst[:end] is the last one's and
+// what stands before the next is there. It stops at other frames, where there is no
+// room, and before the last bytes of events. It returns where the last piece ends and
+// how much of events was read. Like quick it makes no calls.
+func run(dst []byte, end, head, tail int, block byte, events []byte) (last, used int) {
+	after, room, size := end-tail, len(dst)-abi.Ahead, len(events)-abi.AheadShort
+	for used <= size-frameHeader {
+		frame := abi.Uint64(events, used)
+		n := int(frame >> 32)
+		if uint16(frame) != uint16(abi.EventDelta)|uint16(block)<<8 || n == 0 || n > size-frameHeader-used ||
+			end+head+n+tail+head > room {
+			break
+		}
+		used += frameHeader
+		end += head
+		abi.CopyShort(dst, end, events, used, n)
+		used += n
+		end += n
+		abi.Copy(dst, end, dst, after, tail+head)
+		end += tail
+	}
+	return end, used
 }
 
 // prepare makes what stands around pieces of a block, unless it is made.
