@@ -38,6 +38,7 @@ type fakeModel struct {
 	slots    int
 	stepTime time.Duration // of a step that computes something
 	queueMax int
+	taking   func() // called with each job that is taken, before that is said; may be nil
 	steppers atomic.Int64
 	live     atomic.Int64 // jobs in the newest stepper
 	mu       sync.Mutex
@@ -87,6 +88,9 @@ func (s *fakeStepper) Submit(j *engine.Job, _ time.Time, taken func(*abi.Error))
 	s.jobs = append(s.jobs, &fakeJob{job: j})
 	s.m.live.Add(1)
 	j.Output.Push(abi.Event{Kind: abi.EventStart})
+	if s.m.taking != nil {
+		s.m.taking()
+	}
 	taken(nil)
 }
 

@@ -73,10 +73,14 @@ func (h *hold) fate() holdFate {
 // took is how long the ledger took for a row whose fate is known.
 func (h *hold) took() time.Duration { return h.ended.Sub(h.began) }
 
-// sendHold sends the hold row to the ledger, unless it is there already. Called once, by Generate.
+// sendHold sends the hold row to the ledger, unless it is there already. The model may have taken the request long after its
+// grant covered it: one that has ended covers no hold. Called once, by Generate.
 func (r *request) sendHold() *abi.Error {
 	if r.reservation.Durable {
 		return nil
+	}
+	if err := r.overdue("tree.sendHold"); err != nil {
+		return err
 	}
 	r.hold.begin()
 	e := r.HoldRow()

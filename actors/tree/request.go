@@ -107,10 +107,18 @@ func (r *request) Granted(got limit.Reservation, l account.Limits) *abi.Error {
 
 // begin passes a granted request on, unless it was granted too long ago: the process may have been stopped since.
 func (r *request) begin() *abi.Error {
-	if until := r.reservation.Until; !until.IsZero() && !clock.Now().Before(until) {
-		return system.LedgerUnavailable("tree.begin", errors.New("the verdict is too old"))
+	if err := r.overdue("tree.begin"); err != nil {
+		return err
 	}
 	return r.forward()
+}
+
+// overdue is why a request does not go on whose grant or verdict has ended: others may count what it has as free.
+func (r *request) overdue(op string) *abi.Error {
+	if until := r.reservation.Until; !until.IsZero() && !clock.Now().Before(until) {
+		return system.LedgerUnavailable(op, errors.New("its grant or verdict is too old"))
+	}
+	return nil
 }
 
 // forward passes a granted request on; one that takes no model is through.
@@ -147,8 +155,15 @@ func (r *request) Refused(err *abi.Error) { r.refuse(err, r.limits) }
 // Job returns what the stepper is to compute.
 func (r *request) Job() *engine.Job { return &r.job }
 
-// Gone says that the caller stopped waiting.
-func (r *request) Gone() bool { return r.phase.Load() != waiting }
+// Gone says that the caller stopped waiting. One that a grant covered is told no here when that has ended: it has no hold yet.
+func (r *request) Gone() bool {
+	if !r.reservation.Durable {
+		if err := r.overdue("tree.Gone"); err != nil {
+			r.decide(refused, reply{r.limits, err})
+		}
+	}
+	return r.phase.Load() != waiting
+}
 
 // Accepted tells the caller that its stream runs. One that is gone by now is canceled.
 func (r *request) Accepted(incarnation uint64) {
