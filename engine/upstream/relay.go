@@ -57,6 +57,7 @@ type relay struct {
 	content                    bool        // this attempt has given some
 	shown                      bool        // content was pushed: no other replica may be tried
 	misfit                     bool        // it ends for a call that does not hold
+	expired                    bool        // it has waited for all its time, and the last replica was full: it waits in no other queue
 	span                       [8]byte     // of this attempt, in the request's trace
 }
 
@@ -122,7 +123,7 @@ func (r *relay) end(err *abi.Error) {
 
 // ownMayAnswer says whether there is an own engine that can answer what another node did not: it failed, and nothing was shown.
 func (r *relay) ownMayAnswer(err *abi.Error) bool {
-	return err != nil && r.stepper.back != nil && !r.shown && r.ctx.Err() == nil && err.Kind != abi.Canceled
+	return err != nil && r.stepper.back != nil && !r.shown && !r.expired && r.ctx.Err() == nil && err.Kind != abi.Canceled
 }
 
 // observed is the usage of an answer that did not end: nothing before its first piece,
@@ -190,7 +191,8 @@ func (r *relay) answer() (*leftover, *abi.Error) {
 		last = o
 		r.reader, r.content = nil, false // who leaves before the next attempt begins does not pay this one
 		r.job.Observe(abi.Usage{}, 0)
-		if r.chosen.replica != nil { // the own engine is nearer than another node
+		r.expired = o.verdict == full && time.Since(r.submitted) >= m.options.QueueTimeout
+		if r.expired || r.chosen.replica != nil { // the own engine is nearer than another node
 			break
 		}
 	}
