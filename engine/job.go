@@ -208,6 +208,7 @@ type Output struct {
 	events []abi.Event // Guarded by mu
 	most   int         // events that were drained at once, at most. Guarded by mu
 	first  time.Time   // when the first token was pushed, of a queue without a bound. Guarded by mu
+	last   abi.Event   // EventEnd or EventError, once that was pushed. Guarded by mu
 	ready  chan struct{}
 	// drained has a value after a Drain of a queue that had no room; nil of one without a bound.
 	drained chan struct{}
@@ -263,6 +264,13 @@ func (o *Output) First() time.Time {
 	return o.first
 }
 
+// Last is the event that ended the answer, EventEnd or EventError, whether it was drained or not. ended is false before it was pushed.
+func (o *Output) Last() (last abi.Event, ended bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.last, o.last.Kind != abi.EventStart // the zero kind
+}
+
 // IsToken says whether an event is the first that a reader sees text of.
 func IsToken(e abi.Event) bool { return e.Kind == abi.EventDelta && e.Text != "" }
 
@@ -306,8 +314,13 @@ func (o *Output) Push(events ...abi.Event) {
 	if o.max == 0 && o.first.IsZero() && slices.ContainsFunc(events, IsToken) {
 		o.first = time.Now()
 	}
+	last := &events[len(events)-1]
+	ended := last.Kind == abi.EventEnd || last.Kind == abi.EventError
+	if ended {
+		o.last = *last
+	}
 	o.mu.Unlock()
-	if last := events[len(events)-1].Kind; o.max == 0 && last != abi.EventEnd && last != abi.EventError {
+	if o.max == 0 && !ended {
 		return
 	}
 	select {

@@ -242,7 +242,7 @@ func (l *loop) end(why *abi.Error) {
 type answered interface{ Fail(err *abi.Error) }
 
 // fail ends every job after a panic: with one error event, unless the stepper had
-// finished it, and with Finished. What was drained but not submitted is refused; what the inbox
+// finished it or pushed its last event, and with Finished. What was drained but not submitted is refused; what the inbox
 // holds waits for the next loop.
 func (l *loop) fail() {
 	err := errCrashed()
@@ -264,18 +264,30 @@ func try(f func()) {
 	f()
 }
 
-// abandon ends the jobs that the stepper did not.
+// abandon ends the jobs that the stepper did not. One that has its last event gets no other: it ends as that says.
 func (l *loop) abandon(err *abi.Error) {
 	for j, t := range l.live {
 		if t != nil {
 			l.answer(j, err)
 			continue
 		}
-		j.Output.Push(abi.Event{Kind: abi.EventError, Err: err})
-		u := j.Observed()
-		if u.InputUncached == 0 && u.Output == 0 {
-			u = abi.Usage{} // it was still queued: a cache hit alone costs nothing
+		last, ended := j.Output.Last()
+		if !ended {
+			last = abi.Event{Kind: abi.EventError, Err: err}
+			j.Output.Push(last)
 		}
-		j.Finished(engine.Result{Usage: u, Err: err})
+		j.Finished(resultOf(j, last))
 	}
+}
+
+// resultOf is that of a job with its last event, of which its stepper did not tell how it ended.
+func resultOf(j *engine.Job, last abi.Event) engine.Result {
+	if last.Kind == abi.EventEnd {
+		return engine.Result{Usage: last.Usage, Stop: last.Stop}
+	}
+	u := j.Observed()
+	if u.InputUncached == 0 && u.Output == 0 {
+		u = abi.Usage{} // it was still queued: a cache hit alone costs nothing
+	}
+	return engine.Result{Usage: u, Err: last.Err}
 }

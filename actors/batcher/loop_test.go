@@ -1,6 +1,7 @@
 package batcher
 
 import (
+	"reflect"
 	"testing"
 	"time"
 
@@ -52,6 +53,41 @@ func TestFailureBesideAnAnswer(t *testing.T) {
 	if done, failed := ends[0], ends[1]; len(done) != 1 || done[0].Err != nil || done[0].Usage.Output != 2 ||
 		len(failed) != 1 || failed[0].Err == nil || u.live.Load() != 0 {
 		t.Errorf("the jobs ended with %+v and %+v; %d live", done, failed, u.live.Load())
+	}
+}
+
+// endedStepper panics in its first step, behind the last event of its jobs: of the first an answer's end, of the second an error.
+type endedStepper struct{ failingStepper }
+
+func (s *endedStepper) Step(now time.Time) bool {
+	s.jobs[0].Output.Push(abi.Event{Kind: abi.EventEnd, Stop: abi.StopMaxTokens, Usage: abi.Usage{Output: 2}})
+	s.jobs[1].Output.Push(abi.Event{Kind: abi.EventError, Err: errSlow})
+	return s.failingStepper.Step(now)
+}
+func (*endedStepper) Fail(*abi.Error) {}
+
+var errSlow = &abi.Error{Kind: abi.Canceled, Msg: "the client did not read its answer"}
+
+// TestFailureBehindTheLastEvent: a job whose last event its stepper has pushed ends as that says, and nothing follows it.
+func TestFailureBehindTheLastEvent(t *testing.T) {
+	u := NewUnit(Config{New: func(func()) (Stepper, error) { return &endedStepper{}, nil }, InboxMax: 3})
+	var jobs [3]asked
+	var ends [3][]engine.Result
+	for i := range jobs {
+		jobs[i].job.Output = engine.NewOutput(8)
+		jobs[i].job.Finished = func(r engine.Result) { ends[i] = append(ends[i], r) }
+		u.inbox.put(control{ticket: &jobs[i]})
+	}
+	l := &loop{unit: u, live: map[*engine.Job]Ticket{}}
+	if reason := l.run(); reason == "" {
+		t.Error("it did not fail")
+	}
+	want := [3]engine.Result{{Usage: abi.Usage{Output: 2}, Stop: abi.StopMaxTokens}, {Err: errSlow}, {Err: errCrashed()}}
+	for i := range jobs {
+		events := jobs[i].job.Output.Drain(nil)
+		if !reflect.DeepEqual(ends[i], want[i:i+1]) || len(events) != 1 || (events[0].Kind == abi.EventEnd) != (want[i].Err == nil) {
+			t.Errorf("job %d ended with %+v, want %+v; its events are %+v", i, ends[i], want[i], events)
+		}
 	}
 }
 
