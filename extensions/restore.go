@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"corenode/extensions/guest"
 )
 
 // readDir learns which modules were kept, and the state.
@@ -180,14 +182,22 @@ func (h *Host) restore(shipped []shippedModule) {
 	h.readManifests(func(string) bool { return true })
 }
 
-// restoreShipped makes a shipped module known, and loads it.
+// restoreShipped makes a shipped module known, and loads it. It has its own name before it is in memory, and where it does not come there.
 func (h *Host) restoreShipped(s shippedModule) {
 	h.building.Lock()
 	defer h.building.Unlock()
+	var manifest guest.Manifest
+	var err error
+	if !s.off { // of the others it is known
+		manifest, err = s.readManifest()
+	}
 	h.lock()
 	m := h.modules[s.digest]
 	if !s.off {
-		m = &module{digest: s.digest, shipped: true, wasm: s.wasm, manifest: h.slot(s.slot).builtin.manifest}
+		m = &module{digest: s.digest, shipped: true, wasm: s.wasm, manifest: manifest, known: err == nil}
+		if err != nil { // which loading it says, too
+			m.manifest = h.slot(s.slot).builtin.manifest
+		}
 		m.denied = h.trust.Load().denialOf(m)
 		h.modules[s.digest] = m
 	}

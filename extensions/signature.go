@@ -55,5 +55,6 @@ func signer(trusted []ed25519.PublicKey, digest string, signature []byte) (strin
 	}
 	return "", &guest.LoadError{Stage: "signature", Err: ErrNotSigned,
 		Reason: "no trusted key made this signature for these bytes",
-		Fix:    "sign the file as it is with a key whose public half is in modules.trusted_keys"}
+		Fix: "sign the file as it is with a key whose public half is in modules.trusted_keys, " +
+			"or remove the .sig where modules.allow_unsigned is set"}
 }

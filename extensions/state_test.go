@@ -3,6 +3,7 @@ package extensions
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -277,6 +278,32 @@ func TestStateOfNobody(t *testing.T) {
 	h, _ = openTest(t, o)
 	if !h.Missing(SlotBilling) || len(h.Closed()) == 0 {
 		t.Error("a file that may have been any module is none")
+	}
+}
+
+// TestShippedOutOfServiceHasItsName: a shipped module that failed before the start, or that is denied, is found by its own name, and
+// one that failed serves again when an operator says so.
+func TestShippedOutOfServiceHasItsName(t *testing.T) {
+	g := newGuest(SlotChat, "1.0.0")
+	g.manifest.Name = "chat"
+	wasm := g.bytes(t)
+	for state, o := range map[string]Options{
+		StateFailed: {},
+		StateDenied: {Denied: denials(t, digestOf(wasm))},
+	} {
+		o.Dir, o.AllowUnsigned = t.TempDir(), true
+		if state == StateFailed {
+			writeTestFile(t, filepath.Join(o.Dir, stateFile), fmt.Appendf(nil, `{"failed":{%q:"it faulted"}}`, digestOf(wasm)))
+		}
+		h, _ := openWith(t, o, append(testShipped(), shippedModule{slot: SlotChat, name: "chat", native: nativeChat("native"),
+			nativeAs: "builtin:chat", digest: digestOf(wasm), wasm: func() ([]byte, error) { return wasm, nil }}))
+		if i, err := h.Module("chat@1.0.0"); err != nil || i.State != state || i.Digest != digestOf(wasm) {
+			t.Errorf("%s: %+v, %v", state, i, err)
+		}
+		if i, err := h.Activate("chat@1.0.0"); state == StateFailed && (err != nil || i.State != StateActive) ||
+			state == StateDenied && !errors.Is(err, ErrDenied) {
+			t.Errorf("%s: %+v, %v", state, i, err)
+		}
 	}
 }
 
