@@ -3,8 +3,11 @@
 package extensions
 
 import (
+	"encoding/json"
 	"testing"
 
+	"corenode/extensions/guest"
+	"corenode/extensions/meter"
 	"corenode/wasm/abi"
 	"corenode/wasm/builtin"
 )
@@ -23,6 +26,18 @@ func BenchmarkQuoteAndCharge(b *testing.B) {
 					if m.Kind == "billing" {
 						wasm, err := m.Wasm()
 						if err != nil {
+							b.Fatal(err)
+						}
+						manifest, err := guest.ReadManifest(wasm)
+						if err != nil {
+							b.Fatal(err)
+						}
+						manifest.Name = "charged" // its own is taken
+						section, err := json.Marshal(manifest)
+						if err != nil {
+							b.Fatal(err)
+						}
+						if wasm, err = meter.WithCustomSection(wasm, guest.ManifestSection, section); err != nil {
 							b.Fatal(err)
 						}
 						activate(b, h, wasm)
