@@ -83,7 +83,7 @@ func stopMax(cfg *config.Config) time.Duration {
 	return cfg.Limits.DrainDelay + drain + 30*time.Second
 }
 
-// waitForDrain waits until a signal or an operator asks the node to drain, or it cannot go on. signals.told says whether it was a signal.
+// waitForDrain waits until a signal or an operator asks the node to drain, or it cannot go on. signals.first says which signal it was.
 func (n *node) waitForDrain(signals *signals, reloads *reloader) error {
 	asked := func(how, what string) error {
 		n.log.Info("draining", how, what, "delay", n.cfg.Limits.DrainDelay.String(), "timeout", n.cfg.Limits.DrainTimeout.String())
@@ -92,11 +92,11 @@ func (n *node) waitForDrain(signals *signals, reloads *reloader) error {
 	for {
 		select {
 		case got := <-signals.stop:
-			signals.told = true
+			signals.first = stopSignal{got, time.Now()}
 			return asked("signal", got.String())
 		case got := <-signals.hangup:
 			if signals.hangupEnds {
-				signals.told = true
+				signals.first = stopSignal{got, time.Now()}
 				return asked("signal", got.String())
 			}
 			reloads.ask()

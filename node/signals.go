@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 )
 
 // signals are what the system tells a node. SIGTERM and SIGINT stop it. A
@@ -12,10 +13,25 @@ import (
 // for a reload. The others keep what Go does with them: SIGQUIT writes all
 // stacks and ends the process, SIGUSR1 and SIGUSR2 do nothing.
 type signals struct {
-	stop       chan os.Signal // has room for the first and the one that ends a drain
+	stop       chan os.Signal // has room for the first, its repeat and the one that ends a drain
 	hangup     chan os.Signal // apart, so that many displace no stop; more of them are one
 	hangupEnds bool           // a hangup stops
-	told       bool           // a signal began the drain. Owned by who waits for the drain, then by endDrain
+	first      stopSignal     // to stop. Owned by who waits for the drain, then by endDrain
+}
+
+// repeatMax is how long after the first signal to stop the same once more is its repeat: who tells a process and then its group,
+// as timeout does, sends it two within milliseconds. People are slower.
+const repeatMax = 500 * time.Millisecond
+
+// stopSignal is a signal to stop, and when it came. Without one none came.
+type stopSignal struct {
+	signal os.Signal
+	at     time.Time
+}
+
+// isRepeated says whether a signal after the first is not a second one but the first once more.
+func (s stopSignal) isRepeated(signal os.Signal, at time.Time) bool {
+	return s.signal == signal && at.Sub(s.at) < repeatMax
 }
 
 // watchSignals takes the signals over; until close none of them ends the process by itself.
@@ -25,7 +41,7 @@ func watchSignals() *signals {
 	signal.Ignore(fileSignals...)
 	// A terminal that hung up does not say any more that it is one. Who started
 	// the node so that it ignores hangups (nohup) means it to outlive its terminal.
-	s := &signals{stop: make(chan os.Signal, 2), hangup: make(chan os.Signal, 1),
+	s := &signals{stop: make(chan os.Signal, 3), hangup: make(chan os.Signal, 1),
 		hangupEnds: isTerminal(os.Stdin) && !signal.Ignored(syscall.SIGHUP)}
 	signal.Notify(s.stop, syscall.SIGTERM, syscall.SIGINT)
 	signal.Notify(s.hangup, syscall.SIGHUP)
@@ -38,8 +54,8 @@ func (s *signals) close() {
 }
 
 // endDrain ends the process at a second signal to stop. A hangup is none: a
-// terminal that is closed often sends two. The first one says nothing new where
-// an operator began the drain.
+// terminal that is closed often sends two. Nor is the first one once more. The
+// first one says nothing new where an operator began the drain.
 func (s *signals) endDrain(log *slog.Logger, reload func(), lines *logWriter) {
 	for {
 		select {
@@ -48,14 +64,15 @@ func (s *signals) endDrain(log *slog.Logger, reload func(), lines *logWriter) {
 				reload()
 			}
 		case got := <-s.stop:
-			if !s.told {
-				s.told = true
+			switch now := time.Now(); {
+			case s.first.signal == nil:
+				s.first = stopSignal{got, now}
 				log.Info("draining already", "signal", got.String())
-				continue
+			case !s.first.isRepeated(got, now):
+				log.Warn("killed while draining")
+				lines.Close()
+				os.Exit(1)
 			}
-			log.Warn("killed while draining")
-			lines.Close()
-			os.Exit(1)
 		}
 	}
 }

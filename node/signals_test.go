@@ -242,8 +242,32 @@ func TestFirstSignalOfAnAskedDrain(t *testing.T) {
 	if !stream.goesOn() {
 		t.Error("the first signal ended the drain")
 	}
-	c.signal(syscall.SIGTERM)
+	c.signal(syscall.SIGINT)
 	c.awaitKilled()
+}
+
+// TestRepeatedSignal: a signal that comes once more at once is no second one; another one is, and so is the same later.
+func TestRepeatedSignal(t *testing.T) {
+	at := time.Unix(1_700_000_000, 0)
+	term := stopSignal{syscall.SIGTERM, at}
+	for _, c := range []struct {
+		first   stopSignal
+		signal  os.Signal
+		after   time.Duration
+		repeats bool
+	}{
+		{term, syscall.SIGTERM, 0, true},
+		{term, syscall.SIGTERM, 8 * time.Millisecond, true},
+		{term, syscall.SIGTERM, repeatMax, false},
+		{term, syscall.SIGTERM, time.Hour, false},
+		{term, syscall.SIGINT, time.Millisecond, false},
+		{stopSignal{syscall.SIGHUP, at}, syscall.SIGTERM, time.Millisecond, false}, // its terminal was closed
+		{stopSignal{}, syscall.SIGTERM, 0, false},
+	} {
+		if got := c.first.isRepeated(c.signal, at.Add(c.after)); got != c.repeats {
+			t.Errorf("%v %v after %v: %t", c.signal, c.after, c.first.signal, got)
+		}
+	}
 }
 
 // awaitKilled waits until a second signal has ended the node.
@@ -287,7 +311,7 @@ func TestDrainDelay(t *testing.T) {
 	if !stream.goesOn() {
 		t.Error("a drain that is asked for again ends streams")
 	}
-	c.signal(syscall.SIGTERM)
+	c.signal(syscall.SIGINT)
 	c.awaitKilled()
 }
 
