@@ -94,8 +94,10 @@ cases() { # client, command...: a script that writes a result for each case
 
 cp "$here/package.json" "$here"/*.mjs "$dir"
 [ -n "${CLIENTS_PIN:-}" ] || cp "$here/package-lock.json" "$dir"
-if wanted "TypeScript AI SDK claude codex qwen"; then (cd "$dir" && npm install --no-audit --no-fund --silent --omit-lockfile-registry-resolved); fi
-[ -z "${CLIENTS_PIN:-}" ] || cp "$dir/package-lock.json" "$here"
+if wanted "TypeScript AI SDK claude codex qwen"; then
+  (cd "$dir" && npm install --no-audit --no-fund --silent --omit-lockfile-registry-resolved)
+  [ -z "${CLIENTS_PIN:-}" ] || cp "$dir/package-lock.json" "$here"
+fi
 npm_version() { node -p "require('$here/package.json').dependencies['$1']"; }
 whole "anthropic TypeScript" "$(npm_version @anthropic-ai/sdk)" messages node "$dir/messages.mjs"
 whole "openai TypeScript" "$(npm_version openai)" "chat, responses" node "$dir/openai.mjs"
