@@ -122,6 +122,7 @@ type replayedCharge struct {
 // replayReport is what a time's charges come to.
 type replayReport struct {
 	Module   string           `json:"module,omitempty"` // that computed them; empty: each by what made it
+	Config   string           `json:"config,omitempty"` // the file that it was configured with; empty: with none
 	Since    time.Time        `json:"since"`
 	Until    time.Time        `json:"until"`
 	Sum      replaySum        `json:"sum"`
@@ -188,7 +189,7 @@ func (o replayOptions) open(dataDir string) (*replayPass, error) {
 	if p.module, err = extensions.OpenRater(wasm, own); err != nil {
 		return nil, err
 	}
-	p.Module = p.module.Ref
+	p.Module, p.Config = p.module.Ref, o.config
 	return p, nil
 }
 
@@ -388,7 +389,13 @@ func (p *replayPass) report() replayReport {
 
 // printReplays writes a report for people. A line without tabs ends a table.
 func printReplays(w io.Writer, r replayReport) {
-	by := cmp.Or(r.Module, "the modules that made them")
+	by := "the modules that made them"
+	switch {
+	case r.Config != "":
+		by = r.Module + " with " + r.Config
+	case r.Module != "":
+		by = r.Module + " without a configuration"
+	}
 	fmt.Fprintf(w, "%d charges from %s to %s UTC, computed by %s: %d differ.\n\n", r.Sum.Charges, r.Since.UTC().Format(time.DateTime),
 		r.Until.UTC().Format(time.DateTime), by, r.Sum.Differ)
 	fmt.Fprintln(w, "ACCOUNT\tCHARGES\tDIFFER\tOLD\tNEW\tCHANGE")

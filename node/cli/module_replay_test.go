@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -190,6 +191,9 @@ func TestReplaySince(t *testing.T) {
 			{[]string{"--since", "2026-01-30", "--prices", prices, "--module", fee, "--config", settings}, whole, whole.dollars(5, 2, 20, 7)},
 		} {
 			r, old := do(c.line...), c.of.dollars(3, 1, 15, 0)
+			if configured := slices.Contains(c.line, settings); configured != (r.Config == settings) {
+				t.Errorf("%v: configured with %q", c.line, r.Config)
+			}
 			if r.Sum.Charges != c.of.charges || r.Sum.OldNanoUSD != old || r.Sum.NewNanoUSD != c.new || r.Left != 0 {
 				t.Errorf("%v: %+v, %d left, want %d charges, %d and %d", c.line, r.Sum, r.Left, c.of.charges, old, c.new)
 			}
@@ -211,6 +215,20 @@ func TestReplaySince(t *testing.T) {
 		startNode(t, dir)
 		test(t)
 	})
+}
+
+// TestReplayHeading: it says what computed the charges, and with which configuration.
+func TestReplayHeading(t *testing.T) {
+	for want, r := range map[string]replayReport{
+		"computed by the modules that made them: 0 differ.":    {},
+		"computed by fee@1 without a configuration: 0 differ.": {Module: "fee@1"},
+		"computed by fee@1 with discounts/fee.json: 0 differ.": {Module: "fee@1", Config: "discounts/fee.json"},
+	} {
+		var out strings.Builder
+		if printReplays(&out, r); !strings.Contains(out.String(), want) {
+			t.Errorf("%s\nwant %s", out.String(), want)
+		}
+	}
 }
 
 // oneAccount is an open ledger in a new data folder, with an account that has money.
