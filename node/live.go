@@ -124,7 +124,8 @@ func (l live) Why(ctx context.Context, watch time.Duration) why.Diagnosis {
 func (n *node) sample() why.Sample {
 	s := why.Sample{At: time.Now(), Processors: runtime.NumCPU()}
 	s.Busy, s.Stolen = machineTime(n.system)
-	s.Own, s.Collector = ownTime()
+	s.Own = processTime()
+	s.Collector, s.CollectorOf = collectorTime()
 	for _, info := range n.catalog.infos {
 		if e, ok := n.catalog.engines[info.ID]; ok {
 			s.Models = append(s.Models, sampleModel(info.ID, e.Stats()))
@@ -163,10 +164,12 @@ func sampleModel(id string, stats engine.Stats) why.Model {
 		Preempted: s.Preempted + s.PreemptedFair, PagesFree: p.PagesFree, PagesAll: p.PagesFree + p.PagesOwned + p.PagesCached}
 }
 
-// ownTime is the processor time of this process, and of it that of the collector, which the
-// runtime brings up to date at the end of a collection.
-func ownTime() (own, collector time.Duration) {
-	sample := []metrics.Sample{{Name: "/cpu/classes/gc/total:cpu-seconds"}}
-	metrics.Read(sample)
-	return processTime(), time.Duration(sample[0].Value.Float64() * float64(time.Second))
+// collectorTime is the processor time of the collector, and that of this process which it is a part of. Both are
+// estimates that the runtime brings up to date at the end of a collection.
+func collectorTime() (collector, of time.Duration) {
+	samples := []metrics.Sample{{Name: "/cpu/classes/gc/total:cpu-seconds"}, {Name: "/cpu/classes/total:cpu-seconds"},
+		{Name: "/cpu/classes/idle:cpu-seconds"}}
+	metrics.Read(samples)
+	at := func(i int) float64 { return samples[i].Value.Float64() * float64(time.Second) }
+	return time.Duration(at(0)), time.Duration(at(1) - at(2))
 }

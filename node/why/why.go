@@ -22,14 +22,16 @@ type Sample struct {
 	// Of the machine: processor time in use by anybody, and taken by its host. Zero where it is not known.
 	Busy, Stolen time.Duration
 	Own          time.Duration // processor time of this process
-	Collector    time.Duration // of it, by the collector of garbage
-	Models       []Model
-	Requests     []Request // live ones
-	Modules      []Module
-	Slots        []Slot
-	Ledger       Ledger
-	Down         []string // models that failed too often and refuse every request
-	Out          bool     // the node lost its place among those that share its database, and admits nothing
+	// Of the collector of garbage, and that of the process it is a part of, both as of the end of the latest collection: they
+	// may rise by what a longer time than that between two samples took.
+	Collector, CollectorOf time.Duration
+	Models                 []Model
+	Requests               []Request // live ones
+	Modules                []Module
+	Slots                  []Slot
+	Ledger                 Ledger
+	Down                   []string // models that failed too often and refuse every request
+	Out                    bool     // the node lost its place among those that share its database, and admits nothing
 }
 
 // Model is the step loop of a model.
@@ -260,7 +262,7 @@ func find[T any](all []T, matches func(T) bool) (zero T) {
 
 func collector(before, after Sample) Cause {
 	own := after.Own - before.Own
-	share := (after.Collector - before.Collector).Seconds() / max(own.Seconds(), 1e-9)
+	share := min(1, (after.Collector-before.Collector).Seconds()/max((after.CollectorOf-before.CollectorOf).Seconds(), 1e-9))
 	c := Cause{Name: "collector", rank: outside,
 		Sentence: fmt.Sprintf("The collector takes %.0f %% of the node's processor time.", 100*share)}
 	if seconds := after.At.Sub(before.At).Seconds(); own.Seconds() > 0.1*seconds { // of a node at rest it is most, and nothing

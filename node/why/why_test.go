@@ -10,7 +10,7 @@ import (
 // calm is a node of two processors that answers four streams, at rest enough: before and after two seconds.
 func calm() (before, after Sample) {
 	at := time.Unix(1_700_000_000, 0)
-	before = Sample{At: at, Processors: 2, Busy: time.Hour, Own: time.Hour / 2, Collector: time.Minute,
+	before = Sample{At: at, Processors: 2, Busy: time.Hour, Own: time.Hour / 2, Collector: time.Minute, CollectorOf: time.Hour / 2,
 		Models: []Model{{ID: "m", Running: 4, BatchMax: 16, SequencesMax: 32,
 			StepTook: 30 * time.Millisecond, StepExpected: 29 * time.Millisecond,
 			PrefillTokens: 9000, DecodeTokens: 3000, PagesFree: 500, PagesAll: 1000}},
@@ -23,6 +23,7 @@ func calm() (before, after Sample) {
 	after.Busy += 2 * time.Second
 	after.Own += 1900 * time.Millisecond
 	after.Collector += 20 * time.Millisecond
+	after.CollectorOf += 1900 * time.Millisecond
 	after.Models, after.Requests = slices.Clone(before.Models), slices.Clone(before.Requests)
 	after.Modules, after.Slots = slices.Clone(before.Modules), slices.Clone(before.Slots)
 	after.Models[0].PrefillTokens += 400
@@ -78,6 +79,10 @@ func TestPlantedCauses(t *testing.T) {
 			s.Slots[0].Declined += 5
 		}, "use 96 % of their share of the processors: 0 calls waited, 5 were answered by something else"},
 		"collector": {func(_, s *Sample) { s.Collector += 600 * time.Millisecond }, "The collector takes 33 %"},
+		"collector seldom": {func(_, s *Sample) { // the first collection for long ends between the samples
+			s.Collector += 4 * time.Second
+			s.CollectorOf += 10 * time.Second
+		}, "The collector takes 34 %"},
 		"batch": {func(_, s *Sample) { queued(s); s.Models[0].Running = 16 },
 			"m runs 16 sequences of 16 that it would run at once; 32 are configured."},
 		"memory": {func(_, s *Sample) { queued(s); s.Models[0].Preempted += 3 }, "pages of 3 sequences away"},
@@ -92,6 +97,16 @@ func TestPlantedCauses(t *testing.T) {
 	}
 	if d := Diagnose(calm()); d.Slow || !strings.HasPrefix(d.Sentence, "Nothing") {
 		t.Errorf("a calm node: %+v", d)
+	}
+}
+
+// TestCollectorAtRest: of a node that does hardly anything but collect, as seldom as the runtime wants it, the collector takes no more
+// than all, and that is no cause.
+func TestCollectorAtRest(t *testing.T) {
+	before, after := calm()
+	after.Own, after.Collector, after.CollectorOf = before.Own+48*time.Millisecond, before.Collector+50*time.Millisecond, before.CollectorOf+50*time.Millisecond
+	if c := collector(before, after); c.Weight != 0 || c.Sentence != "The collector takes 100 % of the node's processor time." {
+		t.Errorf("%+v", c)
 	}
 }
 
