@@ -168,9 +168,9 @@ and off, the configuration is read again and the clients' key is replaced. Now a
 the traffic pauses and the node is looked at, after a collection of garbage and with no
 connection open. --traffic puts the requests and changes of more hours into --duration.
 
-After the first fifth, resident memory, goroutines and descriptors may grow by 5 %, or by
-32 MiB, 8 and 8, by the median of the slopes between all samples, and from the first half
-to the second. In the end the ledger is
+After the first fifth, memory without the modules', goroutines and descriptors may grow by
+5 %, or by 32 MiB, 8 and 8, by the median of the slopes between all samples, and from the
+first half to the second. In the end the ledger is
 verified. The exit status is 1 when something grows, a request goes wrong, a stream
 that ends with an error among them, the node logs an error, or the ledger is not sound;
 when more than 1 % of the requests of the second half are refused; and when no answer

@@ -12,6 +12,14 @@ func taken(resident, goroutines, descriptors float64) Sample {
 	return Sample{Resident: resident, Goroutines: goroutines, Descriptors: descriptors}
 }
 
+// withModules is a sample of a node whose modules' instances grow for longer than it warms, and are replaced in minute 55.
+func withModules(minute int, leaked float64) Sample {
+	s := taken(300<<20+leaked, 60, 40)
+	s.Modules = float64(minute%55) * (3 << 20)
+	s.Resident += s.Modules
+	return s
+}
+
 // TestJudge: what grows is seen, also slowly and below noise; what oscillates, fills up while the node
 // is warming, falls, or is disturbed now and then is flat.
 func TestJudge(t *testing.T) {
@@ -46,6 +54,12 @@ func TestJudge(t *testing.T) {
 			}
 			return s
 		}, [3]bool{false, false, false}},
+		{"modules' memory is replaced late", func(m int, _ *rand.Rand) Sample {
+			return withModules(m, 0)
+		}, [3]bool{true, true, true}},
+		{"a leak beside it", func(m int, _ *rand.Rand) Sample {
+			return withModules(m, float64(m)*(1<<20))
+		}, [3]bool{false, true, true}},
 		{"it falls", func(m int, _ *rand.Rand) Sample { return taken(float64(900-m)*(1<<20), 600, 400) }, [3]bool{true, true, true}},
 	} {
 		r := rand.New(rand.NewPCG(1, 2))

@@ -300,13 +300,17 @@ func (m *run) sample(ctx context.Context, t *traffic, began time.Time, to *[]Sam
 	usage, err := proc.Read(m.node.PID())
 	s.Resident = float64(usage.RSS)
 	if err == nil {
+		s.Modules, err = m.node.Metric(ctx, "corenode_module_memory_bytes")
+	}
+	if err == nil {
 		s.Goroutines, err = m.node.Metric(ctx, "go_goroutines")
 	}
 	if err == nil {
 		s.Descriptors, err = m.node.Metric(ctx, "process_open_fds")
 	}
 	*to = append(*to, s)
-	m.say("%8s: %.0f MiB, %.0f goroutines, %.0f descriptors", s.At.Round(time.Second), s.Resident/(1<<20), s.Goroutines, s.Descriptors)
+	m.say("%8s: %.0f MiB, of which modules %.0f, %.0f goroutines, %.0f descriptors", s.At.Round(time.Second), s.Resident/(1<<20),
+		s.Modules/(1<<20), s.Goroutines, s.Descriptors)
 	return err
 }
 
