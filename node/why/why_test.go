@@ -104,7 +104,8 @@ func TestPlantedCauses(t *testing.T) {
 // than all, and that is no cause.
 func TestCollectorAtRest(t *testing.T) {
 	before, after := calm()
-	after.Own, after.Collector, after.CollectorOf = before.Own+48*time.Millisecond, before.Collector+50*time.Millisecond, before.CollectorOf+50*time.Millisecond
+	after.Own = before.Own + 48*time.Millisecond
+	after.Collector, after.CollectorOf = before.Collector+50*time.Millisecond, before.CollectorOf+50*time.Millisecond
 	if c := collector(before, after); c.Weight != 0 || c.Sentence != "The collector takes 100 % of the node's processor time." {
 		t.Errorf("%+v", c)
 	}
