@@ -55,7 +55,7 @@ func dial(path, pragmas string) (*conn, error) { return dialReader(path, pragmas
 func dialLong(path, pragmas string) (*conn, error) { return dialReader(path, pragmas, spareBytes) }
 
 func dialReader(path, pragmas string, spare int64) (*conn, error) {
-	return dialWith(sqlite3.WithMaxMemory(context.Background(), readerMemory), path, pragmas, spare)
+	return dialWith(sqlite3.WithMaxMemory(context.Background(), readerMemory), path, pragmas, spare, nil)
 }
 
 // They bound the memory of a connection: the writer's and that of each other one. Its address space is taken when it is opened, the memory
@@ -65,11 +65,11 @@ var writerMemory, readerMemory int64 = 1 << 30, 256 << 20
 
 // dialWriter is dial for the one connection that changes the database. It has files only while it migrates, when nothing else is written.
 func dialWriter(path string) (*conn, error) {
-	return dialWith(sqlite3.WithMaxMemory(context.Background(), writerMemory), path, writerPragmas, 0)
+	return dialWith(sqlite3.WithMaxMemory(context.Background(), writerMemory), path, writerPragmas, 0, new(wal))
 }
 
-func dialWith(ctx context.Context, path, pragmas string, spare int64) (*conn, error) {
-	uri, done := openBeside(path, spare)
+func dialWith(ctx context.Context, path, pragmas string, spare int64, log *wal) (*conn, error) {
+	uri, done := openBeside(path, spare, log)
 	c := &conn{stmts: map[string]*statement{}, path: path, done: done}
 	err := opening(func() (err error) {
 		c.db, err = sqlite3.OpenContext(ctx, uri+"&mode=rw")
@@ -78,6 +78,9 @@ func dialWith(ctx context.Context, path, pragmas string, spare int64) (*conn, er
 	if err != nil {
 		done()
 		return nil, err
+	}
+	if log != nil {
+		c.db.RollbackHook(log.drop)
 	}
 	err = opening(func() error { return errors.Join(c.db.BusyTimeout(busyTimeout), c.db.Exec(pragmas)) })
 	if err != nil {

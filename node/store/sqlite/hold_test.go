@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ncruces/go-sqlite3"
+
 	"corenode/node/store/storetest"
 )
 
@@ -50,6 +52,23 @@ func TestHoldsOfABinaryBefore(t *testing.T) {
 		if v, err := s.Verify(); err != nil || len(v.Findings) > 0 || v.OpenHolds != 1 {
 			t.Errorf("%s: the ledger: %+v, %v", c.what, v, err)
 		}
+	}
+}
+
+// TestOpenBesideAWriter: a folder that needs no change is opened while somebody's shell has the lock.
+func TestOpenBesideAWriter(t *testing.T) {
+	dir := t.TempDir()
+	open(t, dir).Close()
+	shell, err := sqlite3.Open(filepath.Join(dir, DatabaseName))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer shell.Close()
+	if err := shell.Exec(`BEGIN IMMEDIATE`); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := open(t, dir).Verify(); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -50,16 +50,25 @@ DROP TABLE held;`
 // arrange changes what is of no schema version: a database gets it as it is opened, whatever wrote it. A binary that does not know it
 // works with it all the same, so a release that adds something here leaves the way back open.
 func (c *conn) arrange() error {
-	return c.transaction(func() error {
-		place, err := c.number(`SELECT pk FROM pragma_table_info('open_holds') WHERE name = 'account_id'`)
-		if err == nil && place != 1 {
-			err = c.db.Exec(holdsByAccount)
-		}
-		if err != nil {
+	var keyed, index int64
+	err := c.view(func() (err error) { // a database that needs nothing waits for nobody who writes
+		if keyed, err = c.number(`SELECT pk = 1 FROM pragma_table_info('open_holds') WHERE name = 'account_id'`); err != nil {
 			return err
 		}
-		return c.db.Exec(`DROP INDEX IF EXISTS open_holds_account`) // which a binary that does not know the key makes
+		index, err = c.number(`SELECT count(*) FROM sqlite_schema WHERE name = 'open_holds_account'`)
+		return err
 	})
+	script := ""
+	if index != 0 {
+		script = `DROP INDEX open_holds_account;` // a binary that does not know the key makes it
+	}
+	if keyed == 0 {
+		script += holdsByAccount
+	}
+	if err != nil || script == "" {
+		return err
+	}
+	return c.transaction(func() error { return c.db.Exec(script) })
 }
 
 // migrate runs the scripts that the database lacks, each in one transaction

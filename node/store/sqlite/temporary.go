@@ -25,6 +25,7 @@ type fileSystem struct {
 	vfs.VFSFilename // for all other files
 	dir             string
 	spare           int64 // bytes that stay free on the folder's disk
+	log             *wal  // of a connection that writes; nil of one that reads
 }
 
 var (
@@ -33,10 +34,10 @@ var (
 )
 
 // openBeside gives the URI by which SQLite opens a database with temporary files beside it, which leave spare bytes free, until done is
-// called.
-func openBeside(path string, spare int64) (uri string, done func()) {
+// called. Without a log the connection writes none.
+func openBeside(path string, spare int64, log *wal) (uri string, done func()) {
 	name := "beside-" + strconv.FormatInt(connections.Add(1), 10)
-	vfs.Register(name, fileSystem{system, filepath.Dir(path), spare})
+	vfs.Register(name, fileSystem{system, filepath.Dir(path), spare, log})
 	return fileURI(path, "vfs="+name), func() { vfs.Unregister(name) }
 }
 
@@ -60,8 +61,8 @@ func (f fileSystem) OpenFilename(name *vfs.Filename, flags vfs.OpenFlag) (vfs.Fi
 			}
 		}
 		file, flags, err := f.VFSFilename.OpenFilename(name, flags)
-		if err == nil && flags&vfs.OPEN_WAL != 0 {
-			file = &wal{File: file}
+		if err == nil && flags&vfs.OPEN_WAL != 0 && f.log != nil {
+			f.log.File, file = file, f.log
 		}
 		return file, flags, err
 	}

@@ -1,14 +1,13 @@
 package sqlite
 
 import (
-	"errors"
-
 	"github.com/ncruces/go-sqlite3"
 	"github.com/ncruces/go-sqlite3/vfs"
 )
 
-// wal is the log of a connection. SQLite writes each page of a transaction in two pieces, then syncs them, and then tells readers of them
-// (synchronous=FULL). Until the sync nobody else reads them, so they reach the system in one write.
+// wal is the log of a connection that writes. SQLite writes each page of a transaction in two pieces, then syncs them, and then tells
+// readers of them (synchronous=FULL). Until the sync nobody else reads them, so they reach the system in one write. They are here only
+// while the transaction has the write lock: after a rollback others write where they belonged.
 type wal struct {
 	vfs.File
 	pieces []byte // written by SQLite, and not yet to the file; walPiecesMax and one piece at most
@@ -72,5 +71,11 @@ func (w *wal) Truncate(size int64) error {
 	return w.File.Truncate(size)
 }
 
-// Close implements vfs.File.
-func (w *wal) Close() error { return errors.Join(w.flush(), w.File.Close()) }
+// drop forgets what a transaction wrote that was rolled back.
+func (w *wal) drop() { w.pieces = w.pieces[:0] }
+
+// Close implements vfs.File. What was not synced is nobody's.
+func (w *wal) Close() error {
+	w.drop()
+	return w.File.Close()
+}

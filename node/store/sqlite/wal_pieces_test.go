@@ -2,7 +2,9 @@ package sqlite
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -12,6 +14,7 @@ import (
 	"github.com/ncruces/go-sqlite3/vfs"
 
 	"corenode/actors/account"
+	"corenode/node/store"
 	"corenode/node/store/storetest"
 )
 
@@ -99,6 +102,45 @@ func TestWriteOfTheLogFails(t *testing.T) {
 	}
 }
 
+// TestRolledBackPagesAreNotWritten: what SQLite wrote of a transaction larger than its cache, before that was rolled back, does not reach
+// the log when the lock is another's: there it would lie over what that one has committed.
+func TestRolledBackPagesAreNotWritten(t *testing.T) {
+	for _, size := range []int{14420 << 6, 14500 << 6, 14580 << 6} { // of 16 inputs: the cache has 16 MiB
+		dir := t.TempDir()
+		s := open(t, dir)
+		a := storetest.MustCreate(t, s, "a", 1000).ID
+		s.Close()
+		s = open(t, dir) // its log is empty, so a rollback reads nothing from there
+		var rows []account.Entry
+		for i := range 16 {
+			e := storetest.Settlement(a, fmt.Sprint("large", i), 0)
+			e.ChargeInput = make([]byte, size)
+			e.InputHash, e.ModuleDigest = fmt.Sprintf("%x", sha256.Sum256(e.ChargeInput)), "sha256:x"
+			rows = append(rows, e)
+		}
+		if err := s.Append(append(rows, storetest.Hold("acct_nobody", "r", 1))); !errors.Is(err, store.ErrNotFound) {
+			t.Fatalf("a row of no account: %v", err)
+		}
+		shell, err := sqlite3.Open(filepath.Join(dir, DatabaseName))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range 8 {
+			if err := shell.Exec(fmt.Sprintf(`INSERT INTO settings (name, value) VALUES ('n%d', randomblob(3000))`, i)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		shell.Close()
+		storetest.MustAppend(t, s, storetest.Hold(a, "r", 20))
+		s.Close()
+		s = open(t, dir)
+		storetest.WantBalance(t, s, a, 1000, 20)
+		if v, err := s.Verify(); err != nil || len(v.Findings) > 0 {
+			t.Errorf("the ledger: %+v, %v", v, err)
+		}
+	}
+}
+
 // plainFile is a file and nothing more.
 type plainFile struct{ temporary }
 
@@ -111,7 +153,6 @@ func TestLogIsWhatWasWritten(t *testing.T) {
 		"sync":     func(w *wal) error { return w.Sync(vfs.SYNC_FULL) },
 		"size":     func(w *wal) error { _, err := w.Size(); return err },
 		"truncate": func(w *wal) error { return w.Truncate(9) },
-		"close":    (*wal).Close,
 	} {
 		path := filepath.Join(t.TempDir(), "log")
 		file, err := os.Create(path)
