@@ -67,13 +67,14 @@ func (s state) special() special {
 }
 
 func (s state) append(dst []byte) []byte {
-	if len(s.middle) > math.MaxUint8 { // with a very long id it is made for every group
-		s.deltas = deltas{}
+	d := s.deltas
+	if len(d.middle) > math.MaxUint8 { // with a very long id it is made for every group
+		d = deltas{}
 	}
 	dst = binary.LittleEndian.AppendUint64(dst, s.sequence)
-	dst = append(dst, s.flags, s.held, byte(len(s.middle)), byte(len(s.between)))
-	dst = binary.LittleEndian.AppendUint32(dst, s.mark)
-	return append(append(append(dst, s.custom...), s.middle...), s.between...)
+	dst = append(dst, s.flags, s.held, byte(len(d.middle)), byte(len(d.between)))
+	dst = binary.LittleEndian.AppendUint32(dst, d.mark)
+	return append(append(append(dst, s.custom...), d.middle...), d.between...)
 }
 
 // hashes is a set of names: their FNV-1a hashes, 8 bytes each. Two names of
