@@ -23,15 +23,16 @@ type signals struct {
 // as timeout does, sends it two within milliseconds. People are slower.
 const repeatMax = 500 * time.Millisecond
 
-// stopSignal is a signal to stop, and when it came. Without one none came.
+// stopSignal is a signal to stop, and when it was seen; never, once it was repeated. Without one none came.
 type stopSignal struct {
 	signal os.Signal
 	at     time.Time
 }
 
-// isRepeated says whether a signal after the first is not a second one but the first once more.
+// isRepeated says whether a signal after the first is not a second one but the first once more: the same, or the one that comes with
+// the hangup of a session that ends.
 func (s stopSignal) isRepeated(signal os.Signal, at time.Time) bool {
-	return s.signal == signal && at.Sub(s.at) < repeatMax
+	return (s.signal == signal || s.signal == syscall.SIGHUP) && at.Sub(s.at) < repeatMax
 }
 
 // watchSignals takes the signals over; until close none of them ends the process by itself.
@@ -68,7 +69,9 @@ func (s *signals) endDrain(log *slog.Logger, reload func(), lines *logWriter) {
 			case s.first.signal == nil:
 				s.first = stopSignal{got, now}
 				log.Info("draining already", "signal", got.String())
-			case !s.first.isRepeated(got, now):
+			case s.first.isRepeated(got, now):
+				s.first.at = time.Time{} // a third one ends the process, whenever the three are seen
+			default:
 				log.Warn("killed while draining")
 				lines.Close()
 				os.Exit(1)

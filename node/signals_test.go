@@ -261,7 +261,9 @@ func TestRepeatedSignal(t *testing.T) {
 		{term, syscall.SIGTERM, repeatMax, false},
 		{term, syscall.SIGTERM, time.Hour, false},
 		{term, syscall.SIGINT, time.Millisecond, false},
-		{stopSignal{syscall.SIGHUP, at}, syscall.SIGTERM, time.Millisecond, false}, // its terminal was closed
+		{stopSignal{syscall.SIGHUP, at}, syscall.SIGTERM, time.Millisecond, true}, // its session ended
+		{stopSignal{syscall.SIGHUP, at}, syscall.SIGTERM, repeatMax, false},
+		{stopSignal{syscall.SIGTERM, time.Time{}}, syscall.SIGTERM, 0, false}, // repeated before
 		{stopSignal{}, syscall.SIGTERM, 0, false},
 	} {
 		if got := c.first.isRepeated(c.signal, at.Add(c.after)); got != c.repeats {
