@@ -114,7 +114,7 @@ func (h *Host) assume(sl *slot) (changed bool) {
 	if g := find(w.Shadow); g == nil {
 		a.shadow = nil
 	} else if a.shadow == nil || a.shadow.generation != g || a.shadow.percent != w.ShadowPercent {
-		a.shadow = startShadow(g, w.ShadowPercent, h.now(), h.onFault)
+		a.shadow = startShadow(g, w.ShadowPercent, h.now(), h.failed)
 	}
 	h.assign(sl, a)
 	return changed

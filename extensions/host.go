@@ -6,7 +6,6 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"corenode/extensions/guest"
 	"corenode/wasm/abi"
 )
 
@@ -16,10 +15,6 @@ type Host struct {
 	folder  folder
 	routing atomic.Pointer[routing] // of the slots of other protocols; replaced with mu held
 	ready   chan struct{}
-
-	// onFault is failed, which Open puts here: what follows from a fault may
-	// start a shadow, whose faults are heard of as well.
-	onFault func(g *generation, op abi.Op, of caller, f *guest.Fault)
 
 	closing context.Context // done when Close begins
 	close   context.CancelCauseFunc

@@ -44,7 +44,6 @@ func open(o Options, shipped []shippedModule) (*Host, error) {
 			Failed: h.warnsOnce("the node compiles modules itself, which holds up its streams: a process of its own did not")}
 	}
 	h.unkept = h.warnsOnce("compiled modules cannot be kept, so a start compiles them again")
-	h.onFault = h.failed
 	h.trust.Store(&trust{keys: o.TrustedKeys, denied: o.Denied, unsigned: o.AllowUnsigned})
 	if err := privateDir(o.Dir); err != nil {
 		return nil, err

@@ -91,7 +91,7 @@ func (a assignment) inPlace(old, g *generation, h *Host) assignment {
 		}
 	}
 	if a.shadow != nil && a.shadow.generation == old {
-		a.shadow = startShadow(g, a.shadow.percent, h.now(), h.onFault)
+		a.shadow = startShadow(g, a.shadow.percent, h.now(), h.failed)
 	}
 	return a
 }

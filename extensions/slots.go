@@ -2,6 +2,7 @@ package extensions
 
 import (
 	"cmp"
+	"slices"
 
 	"corenode/extensions/guest"
 )
@@ -26,23 +27,7 @@ const (
 var Slots = [...]Slot{SlotChat, SlotResponses, SlotBilling, SlotAdmission, SlotRewrite, SlotFilter}
 
 // index is the slot's place in Slots, -1 for one of another protocol.
-func (s Slot) index() int {
-	switch s {
-	case SlotChat:
-		return 0
-	case SlotResponses:
-		return 1
-	case SlotBilling:
-		return 2
-	case SlotAdmission:
-		return 3
-	case SlotRewrite:
-		return 4
-	case SlotFilter:
-		return 5
-	}
-	return -1
-}
+func (s Slot) index() int { return slices.Index(Slots[:], s) }
 
 // isRouted says whether requests come to a slot by paths of its modules.
 func (s Slot) isRouted() bool { return s.index() < 0 && !guest.IsPolicySlot(string(s)) }

@@ -73,7 +73,7 @@ func (h *Host) Shadow(ref string, percent int) (Info, error) {
 			return a, fmt.Errorf("the shadow %s: %w", g.manifest.Ref(), err)
 		}
 		if a.active != g {
-			a.shadow = startShadow(g, percent, h.now(), h.onFault)
+			a.shadow = startShadow(g, percent, h.now(), h.failed)
 		}
 		return a, nil
 	})

@@ -139,7 +139,7 @@ func (n *node) sample() why.Sample {
 	}
 	for _, u := range n.modules.Uses() {
 		s.Slots = append(s.Slots, why.Slot{Name: string(u.Slot), Limit: u.Limit, CPU: u.CPU,
-			Waited: u.Waited, Waits: u.Waits, Declined: u.Declined})
+			Waits: u.Waits, Declined: u.Declined})
 	}
 	l := n.tree.Ledger()
 	s.Ledger = why.Ledger{Commits: l.Commits, Busy: l.Busy, Under: l.Under, Waiting: l.Waiting, Spilled: l.Spilled,

@@ -62,7 +62,7 @@ var errAway = errors.New("ledger: the store decides nothing now")
 type decisions struct {
 	asked    time.Time
 	verdicts []limit.Verdict
-	// err says why there are none, asked whether the store may have decided all the same.
+	// err says why there are none, maybe whether the store may have decided all the same.
 	err   error
 	maybe bool
 }

@@ -15,6 +15,9 @@ import (
 	"corenode/wasm/abi"
 )
 
+// freeExpiry is RequestExpiry of count_tokens and the like, abortGrace how long Drain waits for the streams it aborted.
+const freeExpiry, abortGrace = 5 * time.Minute, 10 * time.Second
+
 // Config of a Tree. Secret and the fields that name a key of the configuration are required; of every other the zero
 // value means its default.
 type Config struct {
@@ -46,9 +49,8 @@ type Config struct {
 	// SettleGrace is how long after its end a stream that nobody settled is settled
 	// by the tree. Default 30 s.
 	SettleGrace time.Duration
-	// RequestExpiry and FreeExpiry are when a reservation is taken back whatever
-	// its owner does: of one with an answer 24 h, of count_tokens and the like 5 minutes.
-	RequestExpiry, FreeExpiry time.Duration
+	// RequestExpiry is when the reservation of a request with an answer is taken back whatever its owner does. Default 24 h.
+	RequestExpiry time.Duration
 	// SweepEvery is the period of checkpoints, sweeps and expiry. Default 1 s.
 	SweepEvery time.Duration
 	// Lease is how long a cluster's store waits for a silent node before others may have what it has. Default 10 s.
@@ -60,8 +62,6 @@ type Config struct {
 	ClockOff time.Duration
 	// SweepMax is the most actors of a kind asked by one sweep whether they are idle. Default 300.
 	SweepMax int
-	// AbortGrace is how long Drain waits for the streams it aborted. Default 10 s.
-	AbortGrace time.Duration
 	// CountCached makes cached input count against tokens per minute.
 	CountCached bool
 	Ledger      ledger.Config
@@ -80,16 +80,14 @@ func (c Config) withDefaults() Config {
 	c.SettleWait = cmp.Or(c.SettleWait, 10*time.Second)
 	c.SettleGrace = cmp.Or(c.SettleGrace, 30*time.Second)
 	c.RequestExpiry = cmp.Or(c.RequestExpiry, 24*time.Hour)
-	c.FreeExpiry = cmp.Or(c.FreeExpiry, 5*time.Minute)
 	c.SweepEvery = cmp.Or(c.SweepEvery, time.Second)
 	c.Lease = cmp.Or(c.Lease, 10*time.Second)
 	c.RecallEvery = cmp.Or(c.RecallEvery, 100*time.Millisecond)
 	c.SweepMax = cmp.Or(c.SweepMax, 300)
-	c.AbortGrace = cmp.Or(c.AbortGrace, 10*time.Second)
 	return c
 }
 
-// Validate runs after defaults and names every bad field.
+// Validate names every field without a default that is missing.
 func (c Config) Validate() error {
 	var errs []error
 	if len(c.Secret) < 16 {
@@ -99,15 +97,7 @@ func (c Config) Validate() error {
 		name  string
 		value int64
 	}{
-		{"requests_max", int64(c.RequestsMax)}, {"mailbox_max", int64(c.MailboxMax)},
-		{"inbox_max", int64(c.InboxMax)}, {"output_events_max", int64(c.OutputEventsMax)},
-		{"limiters_max", int64(c.LimitersMax)}, {"sessions_max", int64(c.SessionsMax)},
 		{"account_sessions_max", int64(c.AccountSessionsMax)}, {"session_idle_max", int64(c.SessionIdleMax)},
-		{"admission_timeout", int64(c.AdmissionTimeout)},
-		{"settle_wait", int64(c.SettleWait)}, {"settle_grace", int64(c.SettleGrace)},
-		{"request_expiry", int64(c.RequestExpiry)}, {"free_expiry", int64(c.FreeExpiry)},
-		{"sweep_every", int64(c.SweepEvery)}, {"recall_every", int64(c.RecallEvery)}, {"lease", int64(c.Lease)},
-		{"sweep_max", int64(c.SweepMax)}, {"abort_grace", int64(c.AbortGrace)},
 	} {
 		if f.value < 1 {
 			errs = append(errs, fmt.Errorf("%s is %d, want at least 1", f.name, f.value))
@@ -179,13 +169,4 @@ type Deps struct {
 	Logger   *slog.Logger // nil: silent
 	// Fatal is called once if the tree cannot go on; the node must end. It must not wait. May be nil.
 	Fatal func(actor string, reason any)
-}
-
-// policyOf returns the policy of an actor; each has one.
-func policyOf(name string) system.Policy {
-	p, ok := policies[name]
-	if !ok {
-		panic("no policy for actor " + name)
-	}
-	return p
 }

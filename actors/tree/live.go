@@ -98,11 +98,3 @@ func errOperator() *abi.Error {
 	return &abi.Error{Kind: abi.Overloaded, Op: "tree.CancelRequest", Msg: "an operator of this service cancelled the request",
 		Err: account.ErrOperator}
 }
-
-// Stopped is the error of a request that an operator cancelled, nil of others.
-func (s *Stream) Stopped() *abi.Error {
-	if s.r.stopped.Load() {
-		return errOperator()
-	}
-	return nil
-}

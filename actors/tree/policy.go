@@ -34,3 +34,12 @@ var policies = map[string]system.Policy{
 	ledgerActor: {FailuresMax: 10, Within: time.Minute, GiveUp: system.FailNode,
 		BackoffMin: time.Millisecond, BackoffMax: time.Second},
 }
+
+// policyOf returns the policy of an actor; each has one.
+func policyOf(name string) system.Policy {
+	p, ok := policies[name]
+	if !ok {
+		panic("no policy for actor " + name)
+	}
+	return p
+}

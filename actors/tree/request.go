@@ -62,11 +62,10 @@ type request struct {
 	paid        atomic.Bool // so is the hold
 
 	job engine.Job
-	// incarnation is written on the step loop before the job can finish; result,
-	// admitted and endedAt before done is closed.
+	// incarnation is written on the step loop before the job can finish; result
+	// and admitted before done is closed.
 	incarnation uint64
 	admitted    time.Time
-	endedAt     time.Time
 	result      engine.Result
 	done        chan struct{}             // closed when the job has ended
 	doneAt      atomic.Pointer[time.Time] // when; nil before
@@ -264,8 +263,8 @@ func (r *request) finished(result engine.Result) {
 	if result.Handle != (engine.Handle{}) {
 		r.keep(batcher.Pin{Handle: result.Handle, Incarnation: r.incarnation})
 	}
-	r.endedAt = time.Now()
-	r.doneAt.Store(&r.endedAt)
+	now := time.Now()
+	r.doneAt.Store(&now)
 	close(r.done)
 	if r.canceled.Load() || r.phase.Load() != accepted {
 		r.selfSettle()

@@ -61,7 +61,7 @@ func (r *request) settle() {
 	r.settled = account.Settled{Usage: u, Reason: reason, Attempts: source.Attempts,
 		Source:  account.Source{Replica: source.Replica, RequestID: source.RequestID, Usage: source.Usage.String()},
 		Billing: r.billing, Quote: r.quoteTook, Verdict: r.verdictTook, Session: [16]byte(r.key[:16]), Attempted: r.result.Attempts,
-		Done:      r.endedAt,
+		Done:      *r.doneAt.Load(),
 		Admission: r.admitted.Sub(r.began), Queue: r.result.Queue, Prefill: r.result.Prefill, Decode: r.result.Decode}
 	if r.peer() {
 		r.settlePeer(u)

@@ -127,7 +127,7 @@ func TestStartFails(t *testing.T) {
 		if err == nil {
 			t.Fatal("a model without memory started")
 		}
-		if _, err := Start(required(Config{InboxMax: -1}), Deps{}); err == nil {
+		if _, err := Start(Config{}, Deps{}); err == nil {
 			t.Fatal("a bad config was taken")
 		}
 	})

@@ -69,3 +69,11 @@ func (s *Stream) Outcome() (account.Settled, error) {
 	settled.Charge, _, _ = s.r.bill.charge()
 	return settled, s.r.settleErr
 }
+
+// Stopped is the error of a request that an operator cancelled, nil of others.
+func (s *Stream) Stopped() *abi.Error {
+	if s.r.stopped.Load() {
+		return errOperator()
+	}
+	return nil
+}

@@ -52,9 +52,9 @@ func TestTheClockIsSetBeforeASweep(t *testing.T) {
 		{false, 3600, 0, nothing}, {false, -3600, 2 * time.Minute, settleNow}, {false, 0, 2 * time.Minute, settleNow},
 		{true, 3600, 0, nothing}, {true, -3600, 2 * time.Minute, leaveNow}, {true, 0, 2 * time.Minute, leaveNow},
 	} {
-		r := &request{endedAt: at}
+		r := &request{}
 		r.phase.Store(accepted)
-		r.doneAt.Store(&r.endedAt)
+		r.doneAt.Store(&at)
 		if c.awaited {
 			r.awaitedAt.Store(&at)
 		}

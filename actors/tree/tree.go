@@ -417,7 +417,7 @@ func (t *Tree) Enter(a account.Account, key account.LimitedKey) (release func(),
 	id := t.freeName + strconv.FormatUint(t.freeID.Add(1), 10)
 	now := time.Now()
 	r := &request{t: t, call: account.Call{RequestID: id, Account: a, Key: key}, ask: limit.Ask{RequestID: id, Free: true, Key: key},
-		began: now, expires: now.Add(t.cfg.FreeExpiry), lostAt: now.Add(2 * t.cfg.AdmissionTimeout), reply: make(chan reply, 1)}
+		began: now, expires: now.Add(freeExpiry), lostAt: now.Add(2 * t.cfg.AdmissionTimeout), reply: make(chan reply, 1)}
 	if err := t.register(r); err != nil {
 		return nil, t.Limits(a, key), t.refuse(err)
 	}
@@ -495,7 +495,7 @@ func (t *Tree) Drain(ctx context.Context) error {
 		return nil
 	case <-ctx.Done():
 	}
-	grace := time.NewTimer(t.cfg.AbortGrace)
+	grace := time.NewTimer(abortGrace)
 	defer grace.Stop()
 	again := time.NewTicker(100 * time.Millisecond) // a request may still be on its way to its model
 	defer again.Stop()

@@ -199,7 +199,7 @@ func (r *reader) blockField(f *blockFields, name string) {
 	case "text", "thinking", "tool_name":
 		f.b.Text = r.string()
 	case "signature":
-		f.b.Signature = r.string()
+		r.string() // no engine of ours reads it; that of another server goes on from the body
 	case "id", "tool_use_id":
 		f.b.ID = r.string()
 	case "name":

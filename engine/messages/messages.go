@@ -121,11 +121,10 @@ const (
 
 // Block is one content block of a request.
 type Block struct {
-	Type      BlockType
-	Text      string          // Text, Thinking; ToolResult: its text blocks, one per line
-	Signature string          // Thinking
-	ID        string          // ToolUse: id; ToolResult: tool_use_id
-	Name      string          // ToolUse
-	Input     json.RawMessage // ToolUse: an object, as sent
-	IsError   bool            // ToolResult
+	Type    BlockType
+	Text    string          // Text, Thinking; ToolResult: its text blocks, one per line
+	ID      string          // ToolUse: id; ToolResult: tool_use_id
+	Name    string          // ToolUse
+	Input   json.RawMessage // ToolUse: an object, as sent
+	IsError bool            // ToolResult
 }

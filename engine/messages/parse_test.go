@@ -167,7 +167,7 @@ func TestParseAccepts(t *testing.T) {
 			{"role":"user","content":[{"type":"tool_result","tool_use_id":"toolu_1","content":[{"type":"text","text":"x"},{"type":"text","text":"y"}],"is_error":true}]}]}`, func(q *Request) bool {
 			b := q.Messages[1].Blocks
 			r := q.Messages[2].Blocks[0]
-			return b[0].Type == Thinking && b[0].Signature == "s" && string(b[1].Input) == `{"a":1}` && r.Text == "x\ny" && r.IsError && r.ID == "toolu_1"
+			return b[0].Type == Thinking && string(b[1].Input) == `{"a":1}` && r.Text == "x\ny" && r.IsError && r.ID == "toolu_1"
 		}},
 		{"fields of other types", `{"model":"m","max_tokens":5,"messages":[{"role":"user","content":[{"type":"text","text":"a","thinking":"b","content":"c","id":5,"name":null}]}]}`, func(q *Request) bool { return q.Messages[0].Blocks[0].Text == "a" }},
 		{"fields of other types first", `{"model":"m","max_tokens":5,"messages":[{"role":"user","content":[{"thinking":"b","id":5,"text":"a","content":["c"],"type":"text"}]}]}`, func(q *Request) bool { return q.Messages[0].Blocks[0].Text == "a" }},

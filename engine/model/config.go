@@ -171,7 +171,7 @@ func (k *keys) attention(c *Config) {
 	if v := k.int("attention.value_length", c.HeadDim, 1, headDimMax); v != c.HeadDim {
 		k.fail("attention.value_length is %d, want the key length %d", v, c.HeadDim)
 	}
-	k.usual("attention.causal", 1)
+	k.usual("attention.causal")
 	if c.KVHeads > 0 && c.Heads%c.KVHeads != 0 {
 		k.fail("attention.head_count is %d, want a multiple of head_count_kv %d", c.Heads, c.KVHeads)
 	}
@@ -272,9 +272,9 @@ func (k *keys) ffn(c *Config, a arch) {
 	c.Experts = k.int("expert_count", required, 1, expertsMax)
 	c.ExpertsUsed = k.int("expert_used_count", required, 1, max(c.Experts, 1))
 	c.Routing = kernel.Routing{Top: c.ExpertsUsed}
-	k.usual("expert_weights_norm", 1)
-	k.usual("expert_weights_scale", 1)
-	k.usual("expert_gating_func", 1) // softmax
+	k.usual("expert_weights_norm")
+	k.usual("expert_weights_scale")
+	k.usual("expert_gating_func") // softmax
 	c.ExpertFF = k.int("expert_feed_forward_length", required, 1, ffMax)
 	if a.sharedFF {
 		c.SharedFF = k.int("expert_shared_feed_forward_length", c.ExpertFF, 1, ffMax)

@@ -41,7 +41,7 @@ func (k *keys) latent(c *Config) {
 		k.fail("attention.key_length is %d with %d values of a position and %d latents, want more than these, and at most %d of both",
 			key, rope, c.LatentDim, headDimMax)
 	}
-	k.usual("attention.causal", 1)
+	k.usual("attention.causal")
 }
 
 // logMultiplier is how much YaRN changes the scale of queries, times the logarithm of its factor.

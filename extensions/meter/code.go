@@ -162,8 +162,6 @@ func (s *scanner) step() {
 			"ref.func in a function: the engine keeps what each of its runs makes until the instance ends")
 	case opMisc:
 		s.misc()
-	case opVec:
-		m.simd = true
 	}
 }
 

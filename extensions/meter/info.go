@@ -82,7 +82,6 @@ type Global struct {
 
 // Info is what a module holds. It aliases the module's bytes.
 type Info struct {
-	Size    int
 	Imports []Import
 	Exports []Export
 	Custom  []Custom
@@ -93,10 +92,6 @@ type Info struct {
 	MemoryMax     uint32 // as declared; the cap is not in it
 	MemoryBounded bool   // a maximum is declared
 
-	Types, Functions, Globals, Tables, DataSegments int // Functions without imports
-	DataBytes                                       int
-
-	SIMD  bool
 	Float *FloatUse // the first use, nil if there is none
 
 	// MutableGlobals can be read and set through the exports of the metered
@@ -150,11 +145,9 @@ func (i *Info) Export(name string) *Export {
 
 func (m *module) info() *Info {
 	i := &Info{
-		Size: len(m.b), Imports: m.imports, Exports: m.exports, Custom: m.customs, Start: m.start,
+		Imports: m.imports, Exports: m.exports, Custom: m.customs, Start: m.start,
 		HasMemory: m.memory.present, MemoryMin: m.memory.min, MemoryMax: m.memory.max, MemoryBounded: m.memory.bounded,
-		Types: len(m.types), Functions: len(m.bodies), Globals: len(m.globals), Tables: len(m.tables),
-		DataSegments: m.dataCount, DataBytes: m.dataBytes,
-		SIMD: m.simd, Float: m.float, MutatesTables: m.mutatesTables, DropsSegments: m.dropsSegments,
+		Float: m.float, MutatesTables: m.mutatesTables, DropsSegments: m.dropsSegments,
 	}
 	for k, g := range m.globals {
 		if g.mutable {

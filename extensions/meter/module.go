@@ -53,9 +53,8 @@ type module struct {
 	start         bool
 	startIndex    uint32 // of the start function
 	elemCount     int
-	elements      int // of all segments, and the segments
-	dataCount     int // from the data count section
-	dataBytes     int
+	elements      int             // of all segments, and the segments
+	dataCount     int             // from the data count section
 	addressable   map[uint32]bool // functions that a table or a reference can hold
 	bodies        []body
 	customs       []Custom
@@ -63,7 +62,6 @@ type module struct {
 	localsTotal   int
 	edges         []uint32 // of the call graph, see graph.go
 	float         *FloatUse
-	simd          bool
 	mutatesTables bool
 	dropsSegments bool
 }
@@ -462,7 +460,7 @@ func (m *module) dataSection(r *reader) {
 			}
 			m.constant(r)
 		}
-		m.dataBytes += len(r.skip(int(r.u32())))
+		r.skip(int(r.u32()))
 	}
 }
 

@@ -64,7 +64,7 @@ func (a *answer) leave() {
 	if !a.settled {
 		select {
 		case <-a.stream.Done():
-		case <-a.x.s.abort:
+		case <-a.x.s.life.Done():
 		}
 	}
 	a.cancel(false)

@@ -136,7 +136,7 @@ func (x *exchange) authenticate() *abi.Error {
 	if who.Peer == account.ClusterPeer() && !x.conn.ofNodes {
 		return unauthenticated("invalid API key")
 	}
-	x.who, x.authentic = who, true
+	x.who = who
 	return nil
 }
 

@@ -25,8 +25,6 @@ type Config struct {
 	BodyTimeout time.Duration
 	// IdleTimeout is limits.idle_timeout: it closes a connection without a request.
 	IdleTimeout time.Duration
-	// WriteTimeout is how long writing an answer that is not a stream may take. Default 60 s.
-	WriteTimeout time.Duration
 	// StallTimeout is limits.slow_reader_cancel: it cancels a stream whose reader has taken nothing for so long.
 	StallTimeout time.Duration
 	// RequestTimeout is limits.nonstreaming_timeout: the wall clock of a request that does not stream; over it the
@@ -70,7 +68,6 @@ type Config struct {
 }
 
 func (c Config) withDefaults() Config {
-	c.WriteTimeout = cmp.Or(c.WriteTimeout, time.Minute)
 	c.ProxyPause = cmp.Or(c.ProxyPause, 5*time.Millisecond)
 	c.WatchEvery = cmp.Or(c.WatchEvery, 250*time.Millisecond)
 	c.DrainGrace = cmp.Or(c.DrainGrace, 10*time.Second)

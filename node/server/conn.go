@@ -125,8 +125,8 @@ func (cs *connections) wait(ctx context.Context) error {
 	}
 }
 
-// conn is one connection of either side. linger, finished, parting and reading are set by
-// the goroutine that serves it.
+// conn is one connection of either side. linger, parting and reading are set by the
+// goroutine that serves it.
 type conn struct {
 	net.Conn
 	// linger is the most unread bytes to throw away before closing, 0 to close at once.

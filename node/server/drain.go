@@ -110,7 +110,7 @@ func (s *Server) abortAll() {
 // aborted says whether abortAll was called.
 func (s *Server) aborted() bool {
 	select {
-	case <-s.abort:
+	case <-s.life.Done():
 		return true
 	default:
 		return false

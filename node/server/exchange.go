@@ -26,8 +26,7 @@ type exchange struct {
 	id   string
 	resource
 
-	authentic bool
-	who       *Identity // if authentic
+	who       *Identity // nil without a key that is good
 	limits    account.Limits
 	hasLimits bool
 
@@ -141,7 +140,7 @@ func (x *exchange) end() {
 	}
 	// fasthttp would set the same deadline. Where the handler does, it sends the answer at once, and a stream's end;
 	// else it keeps them while the next request is there already. It fails only on a closed connection.
-	_ = x.ctx.SetWriteDeadline(time.Now().Add(x.s.cfg.WriteTimeout))
+	_ = x.ctx.SetWriteDeadline(time.Now().Add(writeTimeout))
 	if x.streamed {
 		return
 	}
@@ -149,7 +148,7 @@ func (x *exchange) end() {
 		x.closeUnread()
 	}
 	now := time.Now()
-	if x.authentic {
+	if x.who != nil {
 		x.rateHeaders(now)
 	}
 	x.close(now)
@@ -184,7 +183,7 @@ func (x *exchange) closeAfter(unread int64) {
 // away for strangers, some bodies of the largest size for callers with a key.
 func (x *exchange) closeUnread() {
 	unread := int64(unreadMax)
-	if x.authentic {
+	if x.who != nil {
 		unread = unreadBodies * x.s.cfg.BodyMax
 	}
 	x.closeAfter(unread)

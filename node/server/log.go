@@ -23,7 +23,7 @@ func (x *exchange) writeLog(total time.Duration, trace string) {
 	}
 	attrs := make([]slog.Attr, 0, 28)
 	attrs = append(attrs, slog.String("id", x.id), slog.String("route", x.name()), slog.Int("status", x.status))
-	if x.authentic {
+	if x.who != nil {
 		attrs = append(attrs, slog.String("account", x.who.Account.ID), slog.String("key", x.who.KeyID))
 	}
 	if x.modelName != "" {

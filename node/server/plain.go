@@ -53,7 +53,7 @@ func (a *answer) wait() {
 		case <-a.gone:
 			a.refuse(errGone())
 			return
-		case <-x.s.abort:
+		case <-x.s.life.Done():
 			a.refuse(errDraining())
 			return
 		}

@@ -27,6 +27,6 @@ func (a *streamed) letProxyRead() {
 	select {
 	case <-pause.C:
 	case <-a.gone:
-	case <-a.x.s.abort:
+	case <-a.x.s.life.Done():
 	}
 }

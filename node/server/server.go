@@ -22,6 +22,7 @@ import (
 	"net"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/valyala/fasthttp"
 
@@ -54,7 +55,6 @@ type Server struct {
 	leaving   atomic.Bool // and serves yet
 	draining  atomic.Bool
 	life      context.Context // ends when a drain's deadline has passed
-	abort     <-chan struct{} // of life
 	end       context.CancelFunc
 	abortOnce sync.Once
 	closeOnce sync.Once
@@ -68,7 +68,6 @@ func New(cfg Config, deps Deps) (*Server, error) {
 	}
 	s := &Server{cfg: cfg, deps: deps, log: deps.Log}
 	s.life, s.end = context.WithCancel(context.Background())
-	s.abort = s.life.Done()
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}
@@ -104,6 +103,9 @@ func (s *Server) newListening(handle fasthttp.RequestHandler) *fasthttp.Server {
 	}
 }
 
+// writeTimeout is how long writing an answer that is not a stream may take.
+const writeTimeout = time.Minute
+
 // newPublic configures fasthttp for the public listener. Bodies are streamed,
 // so that the handler runs when the headers are in; a prefetch of one byte is
 // the least that fasthttp allows.
@@ -111,7 +113,7 @@ func (s *Server) newPublic() *fasthttp.Server {
 	public := s.newListening(s.handle)
 	public.ErrorHandler, public.HeaderReceived = s.unreadable, s.headerReceived
 	public.StreamRequestBody, public.MaxRequestBodySize = true, 1
-	public.WriteTimeout = s.cfg.WriteTimeout
+	public.WriteTimeout = writeTimeout
 	public.Concurrency = s.cfg.ConnectionsMax + refusalsMax + 1 // our listener refuses before fasthttp would
 	return public
 }

@@ -173,7 +173,7 @@ func (a *streamed) pump() error {
 			}
 		case <-a.gone:
 			return a.abandon(errGone())
-		case <-a.x.s.abort:
+		case <-a.x.s.life.Done():
 			return a.breakOff(errDraining())
 		}
 	}

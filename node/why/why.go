@@ -66,7 +66,7 @@ type Module struct {
 type Slot struct {
 	Name            string
 	Limit           float64       // processors
-	CPU, Waited     time.Duration // counters
+	CPU             time.Duration // counter
 	Waits, Declined uint64        // counters
 }
 

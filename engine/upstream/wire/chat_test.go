@@ -66,7 +66,7 @@ func same(t *testing.T, body []byte, got, want *messages.Request) {
 		for i, m := range c.Messages {
 			blocks := []messages.Block{}
 			for _, b := range m.Blocks {
-				if b.Signature = ""; b.Type != messages.Text || b.Text != "" {
+				if b.Type != messages.Text || b.Text != "" {
 					blocks = append(blocks, b)
 				}
 			}

@@ -27,7 +27,7 @@ func (s *Store) CreateAccount(a account.Account, initial abi.Nano) (account.Acco
 	err := s.transaction(once, func(ctx context.Context, tx pgx.Tx) error {
 		err := insertAccount(ctx, tx, a)
 		if err == nil {
-			err = change(ctx, tx, store.TopicAccount, a.ID)
+			err = change(ctx, tx, a.ID)
 		}
 		if err != nil || initial == 0 {
 			return err
@@ -75,7 +75,7 @@ func (s *Store) UpdateAccount(id string, edit func(*account.Account)) (a account
 			err = w.write(ctx, tx, oneByOne)
 		}
 		if err == nil {
-			err = change(ctx, tx, store.TopicAccount, a.ID)
+			err = change(ctx, tx, a.ID)
 		}
 		return err
 	})
@@ -150,7 +150,7 @@ func (s *Store) TopUp(accountID string, amount abi.Nano, note, idempotencyKey st
 			err = s.append(ctx, tx, rows)
 		}
 		if err == nil && !done {
-			err = change(ctx, tx, store.TopicAccount, accountID)
+			err = change(ctx, tx, accountID)
 		}
 		if err == nil && !done && idempotencyKey != "" {
 			_, err = tx.Exec(ctx, `UPDATE idempotency SET entry_id = $2 WHERE key = $1`, clean(idempotencyKey), rows[0].ID)

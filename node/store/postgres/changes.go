@@ -33,10 +33,10 @@ const forgetOld = `WITH old AS (DELETE FROM changes WHERE id IN (SELECT id FROM 
 
 const notify = `SELECT pg_notify($1, '')`
 
-// change tells all nodes that something is not what it was, in the transaction that changes it.
-func change(ctx context.Context, tx pgx.Tx, topic, subject string) error {
+// change tells all nodes that an account, its keys or its money is not what it was, in the transaction that changes it.
+func change(ctx context.Context, tx pgx.Tx, accountID string) error {
 	b := &pgx.Batch{}
-	b.Queue(`INSERT INTO changes (topic, subject) VALUES ($1, $2)`, topic, clean(subject))
+	b.Queue(`INSERT INTO changes (topic, subject) VALUES ($1, $2)`, store.TopicAccount, clean(accountID))
 	b.Queue(forgetOld, changesKept.Seconds())
 	b.Queue(notify, channel)
 	return tx.SendBatch(ctx, b).Close()

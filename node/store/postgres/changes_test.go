@@ -76,7 +76,7 @@ func TestChangesAreFollowedOnceEach(t *testing.T) {
 	begin := func(subject string) pgx.Tx {
 		tx, err := s.pool.Begin(t.Context())
 		if err == nil {
-			err = change(t.Context(), tx, store.TopicAccount, subject)
+			err = change(t.Context(), tx, subject)
 		}
 		if err != nil {
 			t.Fatal(err)

@@ -30,7 +30,7 @@ func (s *Store) CreateKey(accountID string, limits account.KeyLimits, expires ti
 		if err := insertKey(ctx, tx, key); err != nil {
 			return err
 		}
-		return change(ctx, tx, store.TopicAccount, accountID)
+		return change(ctx, tx, accountID)
 	})
 	if err != nil {
 		return account.Key{}, "", fmt.Errorf("create key for %s: %w", accountID, err)
@@ -57,7 +57,7 @@ func (s *Store) UpdateKey(id string, edit func(*account.KeyLimits)) (key account
 		_, err = tx.Exec(ctx, `UPDATE keys SET models = $2, tokens_per_minute = $3, budget = $4 WHERE id = $1`,
 			key.ID, rules.ModelsText(key.Models), key.TokensPerMinute, int64(key.Budget))
 		if err == nil {
-			err = change(ctx, tx, store.TopicAccount, key.AccountID)
+			err = change(ctx, tx, key.AccountID)
 		}
 		return err
 	})
@@ -153,7 +153,7 @@ func (s *Store) RevokeKey(id string) (key account.Key, err error) {
 			key, err = findKey(ctx, tx, id, ``)
 		}
 		if err == nil {
-			err = change(ctx, tx, store.TopicAccount, key.AccountID)
+			err = change(ctx, tx, key.AccountID)
 		}
 		return err
 	})

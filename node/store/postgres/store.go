@@ -172,7 +172,7 @@ func (s *Store) MakeDefault(first store.First) (made bool, err error) {
 		if err := insertKey(ctx, tx, first.Key); err != nil {
 			return err
 		}
-		return change(ctx, tx, store.TopicAccount, first.Account.ID)
+		return change(ctx, tx, first.Account.ID)
 	})
 	return made && err == nil, err
 }
