@@ -215,7 +215,7 @@ func readMeta(r io.Reader, size int64) (m Meta, err error) {
 func (m Meta) validate(left int64) error {
 	switch {
 	case m.PageTokens < 1 || m.PageTokens > 1<<16 || m.PageBytes < 0 || m.StateBytes < 0 || m.Pages < 0 || m.Snapshots < 0,
-		m.PageBytes > left || m.StateBytes > left && m.Snapshots > 0:
+		m.PageBytes > left && m.Pages > 0, m.StateBytes > left && m.Snapshots > 0:
 		return errors.New("its sizes are out of bounds")
 	case int64(m.Pages) > left/m.RecordBytes() || m.Snapshots > m.Pages,
 		int64(m.Pages)*m.RecordBytes()+int64(m.Snapshots)*m.StateBytes != left:

@@ -97,6 +97,23 @@ func TestWrittenIsRead(t *testing.T) {
 	}
 }
 
+// TestAnEmptyCacheIsRead: that of a model that nobody asked is whole.
+func TestAnEmptyCacheIsRead(t *testing.T) {
+	of := shape()
+	of.PageBytes = 1 << 20 // longer than the stream
+	var b bytes.Buffer
+	if err := Write(&b, of, nil, newPlain(config())); err != nil {
+		t.Fatal(err)
+	}
+	pool, err := kv.New(config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if read, err := Restore(&b, int64(b.Len()), of, pool, newPlain(config())); err != nil || read.Pages != 0 {
+		t.Errorf("%+v, %v", read, err)
+	}
+}
+
 // TestDamageIsSeen flips every byte and cuts at every length: what comes back is an error,
 // and what was whole in front of it at most.
 func TestDamageIsSeen(t *testing.T) {
