@@ -29,7 +29,8 @@ var ErrSpillFull = errors.New("the spill journal is full")
 // payload), all little endian. The first bytes that are no record end it. The checksum
 // covers the epoch, so that records of an earlier use are never read again. A crash may
 // leave half a record at the end; nobody was told that its row is durable. If a record
-// follows within spillDamageMax of the end, the bytes between are damage.
+// follows within spillDamageMax of the end, the bytes between are damage. So is an epoch
+// that is the rows' own but for one bit.
 const (
 	spillMagic      = "corenode spill 1"
 	spillHeader     = len(spillMagic) + 8
@@ -37,8 +38,8 @@ const (
 	spillDamageMax  = 1 << 20
 )
 
-// Damage is a part of the journal that held rows and cannot be read any more. Its bytes
-// let an operator find the charges.
+// Damage is a part of the journal that held rows, or their epoch, and cannot be read any
+// more. Its bytes let an operator find the charges.
 type Damage struct {
 	At    int64
 	Bytes []byte
@@ -214,6 +215,9 @@ func (s *Spill) walk() (content, error) {
 		return content{}, fmt.Errorf("the header is damaged: %.16q, want %q", head, spillMagic)
 	}
 	is := content{epoch: binary.LittleEndian.Uint64(head[len(spillMagic):]), end: int64(spillHeader)}
+	if err := s.mendEpoch(&is); err != nil {
+		return content{}, err
+	}
 	for {
 		payload, err := s.record(is.epoch, is.end, s.size)
 		if err != nil {
@@ -256,28 +260,51 @@ func (s *Spill) gap(epoch uint64, at, limit int64) ([]byte, error) {
 	return nil, nil
 }
 
+// mendEpoch finds the bit of the epoch that flipped: the one without which the first record is of that epoch. Nobody would find the rows
+// of another epoch, so that would lose them all without a word.
+func (s *Spill) mendEpoch(is *content) error {
+	payload, sum, err := s.read(is.end, s.size)
+	if err != nil || payload == nil || sum == checksum(is.epoch, payload) {
+		return err
+	}
+	for bit := range 64 {
+		if epoch := is.epoch ^ 1<<bit; sum == checksum(epoch, payload) {
+			is.damaged = append(is.damaged, Damage{int64(len(spillMagic)), binary.LittleEndian.AppendUint64(nil, is.epoch)})
+			is.epoch = epoch
+			return nil
+		}
+	}
+	return nil
+}
+
 // record reads the payload of the record at a byte. It returns nil if there is no record
 // before limit.
 func (s *Spill) record(epoch uint64, at, limit int64) ([]byte, error) {
+	payload, sum, err := s.read(at, limit)
+	if err != nil || payload == nil || sum != checksum(epoch, payload) {
+		return nil, err
+	}
+	return payload, nil
+}
+
+// read reads what is at a byte where that has the length of a record before limit. Otherwise it returns nil.
+func (s *Spill) read(at, limit int64) (payload []byte, sum uint32, err error) {
 	var head [spillRecordHead]byte
 	if at+spillRecordHead > limit {
-		return nil, nil
+		return nil, 0, nil
 	}
 	if _, err := s.file.ReadAt(head[:], at); err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	n := int64(binary.LittleEndian.Uint32(head[:]))
 	if n == 0 || at+spillRecordHead+n > limit {
-		return nil, nil
+		return nil, 0, nil
 	}
-	payload := make([]byte, n)
+	payload = make([]byte, n)
 	if _, err := s.file.ReadAt(payload, at+spillRecordHead); err != nil {
-		return nil, err
+		return nil, 0, err
 	}
-	if binary.LittleEndian.Uint32(head[4:]) != checksum(epoch, payload) {
-		return nil, nil
-	}
-	return payload, nil
+	return payload, binary.LittleEndian.Uint32(head[4:]), nil
 }
 
 func checksum(epoch uint64, payload []byte) uint32 {

@@ -344,6 +344,50 @@ func TestSpillDamagedHeader(t *testing.T) {
 	}
 }
 
+// TestSpillFlippedEpoch: a bit of the epoch that flips is found by the rows, whichever it is, and said as damage; no row is lost, now
+// and later. Without rows it is nothing.
+func TestSpillFlippedEpoch(t *testing.T) {
+	dir, rows := t.TempDir(), spilled(4)
+	path := filepath.Join(dir, SpillName)
+	s := openSpill(t, dir, 8<<10)
+	empty, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(s.Append(rows[:2]), s.Append(rows[2:3]), s.Close()); err != nil {
+		t.Fatal(err)
+	}
+	whole, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	flipped := func(text []byte, bit int) *Spill {
+		text = slices.Clone(text)
+		text[len(spillMagic)+bit/8] ^= 1 << (bit % 8)
+		if err := os.WriteFile(path, text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return openSpill(t, dir, 8<<10)
+	}
+	for bit := range 64 {
+		s := flipped(whole, bit)
+		wantSpilled(t, s, rows[:3])
+		if d := s.Damaged(); len(d) != 1 || d[0].At != int64(len(spillMagic)) || len(d[0].Bytes) != 8 {
+			t.Errorf("bit %d: damaged %+v", bit, d)
+		}
+		if err := errors.Join(s.Append(rows[3:]), s.Close()); err != nil {
+			t.Fatal(err)
+		}
+		if n, err := SpilledRows(dir); n != 4 || err != nil {
+			t.Errorf("bit %d: later %d rows, %v", bit, n, err)
+		}
+	}
+	s = flipped(empty, 9)
+	if wantSpilled(t, s, nil); len(s.Damaged()) > 0 {
+		t.Errorf("an empty journal: damaged %+v", s.Damaged())
+	}
+}
+
 // TestSpillDamagedRecord: of a journal with a damaged record an open finds all
 // others, and says what is between them.
 func TestSpillDamagedRecord(t *testing.T) {
