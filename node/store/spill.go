@@ -108,8 +108,12 @@ func SpilledRows(dir string) (int, error) {
 	return is.rows, nil
 }
 
-// allocate and isTaken ask the file system. Tests put another one in its place.
-var allocate, isTaken = fallocate, hasDisk
+// They ask the file system. Tests put another one in its place.
+var (
+	allocate, isTaken = fallocate, hasDisk
+	writeAt, syncFile = (*os.File).WriteAt, (*os.File).Sync
+	truncate          = (*os.File).Truncate
+)
 
 func (s *Spill) open(size int64) error {
 	info, err := s.file.Stat()
@@ -155,7 +159,7 @@ func (s *Spill) fill(size int64) (sparse, err error) {
 		return nil, nil
 	}
 	if sparse != nil {
-		return sparse, cmp.Or(s.file.Truncate(0), s.file.Truncate(size))
+		return sparse, cmp.Or(truncate(s.file, 0), truncate(s.file, size))
 	}
 	return noDisk(s.file, size), nil
 }
@@ -175,14 +179,14 @@ func (s *Spill) takesZeros(size int64) bool {
 // resize makes a file without rows anew. Where the disk has no room for it, nothing of it stays: some file systems
 // take all that there is before they say so.
 func (s *Spill) resize(size int64) error {
-	err := s.file.Truncate(0)
+	err := truncate(s.file, 0)
 	if err == nil {
 		err = preallocate(s.file, size)
 	}
 	if err == nil {
 		return nil
 	}
-	err = errors.Join(err, s.file.Truncate(0))
+	err = errors.Join(err, truncate(s.file, 0))
 	free := ""
 	if n, known := FreeBytes(s.file); known {
 		free = fmt.Sprintf(": %d bytes of the disk are free", n)
@@ -342,10 +346,10 @@ func (s *Spill) Append(entries []account.Entry) error {
 	end := next + spillRecordHead
 	s.written = max(s.written, end)
 	text = append(text, make([]byte, s.written-next)...)
-	if _, err := s.file.WriteAt(text, s.end); err != nil {
+	if _, err := writeAt(s.file, text, s.end); err != nil {
 		return fmt.Errorf("spill: %w", err)
 	}
-	if err := s.file.Sync(); err != nil {
+	if err := syncFile(s.file); err != nil {
 		return fmt.Errorf("spill: %w", err)
 	}
 	s.end, s.written = next, end
@@ -458,10 +462,10 @@ func (s *Spill) reset() error {
 	s.epoch, s.end, s.rows, s.written, s.damaged, s.unwritten = rand.Uint64(), int64(spillHeader), 0, 0, nil, true
 	s.given = s.end
 	head := binary.LittleEndian.AppendUint64([]byte(spillMagic), s.epoch)
-	if _, err := s.file.WriteAt(append(head, make([]byte, spillRecordHead)...), 0); err != nil {
+	if _, err := writeAt(s.file, append(head, make([]byte, spillRecordHead)...), 0); err != nil {
 		return err
 	}
-	if err := s.file.Sync(); err != nil {
+	if err := syncFile(s.file); err != nil {
 		return err
 	}
 	s.unwritten = false
@@ -494,16 +498,16 @@ func preallocate(file *os.File, size int64) error {
 	if err != nil {
 		return err
 	}
-	return file.Sync()
+	return syncFile(file)
 }
 
 // writeZeros makes the file size bytes long by writing zeros.
 func writeZeros(file *os.File, size int64) error {
 	zeros := make([]byte, 1<<20)
 	for at := int64(0); at < size; at += int64(len(zeros)) {
-		if _, err := file.WriteAt(zeros[:min(int64(len(zeros)), size-at)], at); err != nil {
+		if _, err := writeAt(file, zeros[:min(int64(len(zeros)), size-at)], at); err != nil {
 			return err
 		}
 	}
-	return file.Sync()
+	return syncFile(file)
 }
