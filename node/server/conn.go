@@ -139,6 +139,8 @@ type conn struct {
 	// ended, and may have sent the next request before they see the connection end.
 	parting atomic.Bool
 	reading atomic.Bool // a body is being read
+	// lingersTo is when it ends though its client does not; nil until it lingers.
+	lingersTo atomic.Pointer[time.Time]
 	// waiting is an admitted stream that fasthttp has not handed the connection to
 	// yet; when it never does, Close ends it.
 	waiting atomic.Pointer[streamed]
@@ -177,6 +179,17 @@ func (c *conn) Read(p []byte) (int, error) {
 		return 0, io.EOF
 	}
 	return n, err
+}
+
+// SetReadDeadline does not move the end of one that lingers. fasthttp sets the deadline of the next request after
+// it says that a connection is idle, so a drain may have begun to end it; looking after setting ours means that
+// whoever comes second, the end stands.
+func (c *conn) SetReadDeadline(t time.Time) error {
+	err := c.Conn.SetReadDeadline(t)
+	if end := c.lingersTo.Load(); end != nil {
+		err = c.Conn.SetReadDeadline(*end)
+	}
+	return err
 }
 
 // target is the request target of line, empty if there is none.
@@ -243,6 +256,7 @@ func (c *conn) drain(unread int64, d time.Duration) {
 		return
 	}
 	end := time.Now().Add(d)
+	c.lingersTo.Store(&end)
 	if c.Conn.SetReadDeadline(end) != nil {
 		return
 	}

@@ -333,6 +333,58 @@ func TestDrainEndsIdleConnectionsTogether(t *testing.T) {
 	waitFor(t, "all of them end at the same time", func() bool { return parted.parted.Load() == idle })
 }
 
+// lateConn is a connection whose server sets the deadline of its next request when it has been told to end already.
+type lateConn struct {
+	*net.TCPConn
+	late func() // called once
+}
+
+func (c *lateConn) SetReadDeadline(end time.Time) error {
+	err := c.TCPConn.SetReadDeadline(end)
+	if late := c.late; late != nil {
+		c.late = nil
+		late()
+	}
+	return err
+}
+
+// TestDrainBesideAnAnswersEnd: a connection that a drain ends just after its answer is not waited for as long as an idle one
+// may be: fasthttp sets that deadline after it has said that the connection is idle.
+func TestDrainBesideAnAnswersEnd(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	client, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	accepted, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := &connections{open: map[*conn]struct{}{}}
+	late := &lateConn{TCPConn: accepted.(*net.TCPConn)}
+	c := &conn{Conn: late, socket: -1, of: all}
+	late.late = func() {
+		if err := c.SetReadDeadline(time.Now().Add(time.Hour)); err != nil {
+			t.Error(err)
+		}
+	}
+	all.add(c, 1)
+	c.finished.Store(true)
+	if err := c.Close(); err != nil {
+		t.Fatal(err)
+	}
+	waitFor(t, "it is closed", func() bool {
+		all.mu.Lock()
+		defer all.mu.Unlock()
+		return len(all.open) == 0
+	})
+}
+
 // What a client had begun to send when a drain ended its connection does not make
 // the connection reset: whoever is reset cannot tell what became of the request.
 func TestDrainBesideFirstBytes(t *testing.T) {
