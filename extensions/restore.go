@@ -46,12 +46,13 @@ func (h *Host) expect() {
 	}
 }
 
-// readModules learns which module files there are.
+// readModules learns which module files there are. Its error has all that cannot be read.
 func (h *Host) readModules() error {
 	entries, err := os.ReadDir(h.folder.dir)
 	if err != nil {
 		return err
 	}
+	var unread []error
 	for _, e := range entries {
 		hex, isModule := strings.CutSuffix(e.Name(), extWasm)
 		if !isModule || len(hex) != 64 {
@@ -64,13 +65,13 @@ func (h *Host) readModules() error {
 		}
 		for ext, content := range map[string]*[]byte{extSignature: &m.signature, extConfig: &m.config} {
 			if *content, err = os.ReadFile(h.folder.path(digest, ext)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-				return err
+				unread = append(unread, err)
 			}
 		}
 		m.denied = h.trust.Load().denialOf(m)
 		h.modules[digest] = m
 	}
-	return nil
+	return errors.Join(unread...)
 }
 
 // settleState does what follows from how the state was found, when the modules

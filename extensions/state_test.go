@@ -378,6 +378,29 @@ func TestHalvesOfAKillAreRemoved(t *testing.T) {
 	}
 }
 
+// TestUnreadableFilesAreAllNamed: a start that parts of modules keep from beginning says of all that cannot be read.
+func TestUnreadableFilesAreAllNamed(t *testing.T) {
+	dir := t.TempDir()
+	var unreadable []string
+	for _, digit := range []string{"0", "1"} {
+		name := strings.Repeat(digit, 64)
+		writeTestFile(t, filepath.Join(dir, name+extWasm), nil)
+		for _, ext := range []string{extSignature, extConfig} {
+			path := filepath.Join(dir, name+ext)
+			if err := os.Mkdir(path, 0o700); err != nil {
+				t.Fatal(err)
+			}
+			unreadable = append(unreadable, path)
+		}
+	}
+	_, err := Open(Options{Dir: dir})
+	for _, path := range unreadable {
+		if err == nil || !strings.Contains(err.Error(), path) {
+			t.Errorf("%s is not named: %v", path, err)
+		}
+	}
+}
+
 // TestANameIsThatOfWhatShips: however many copies of it earlier versions of the program left; among such copies alone it is nobody's.
 func TestANameIsThatOfWhatShips(t *testing.T) {
 	of := func(digest string, shipped bool) *module {

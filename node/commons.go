@@ -204,7 +204,7 @@ var errLooking = errors.New("prices and modules are still being brought")
 // offerShipped keeps the policies in the store that ship with this program, as they come to the folder, until stopped is closed: their
 // charges are replayed by nodes that ship others. No look waits for it: a file may take long.
 func (c *commons) offerShipped(stopped <-chan struct{}) {
-	offered, failing := -1, false // offered is how often one had come to the folder at the last offer
+	offered, said := -1, "" // how often one had come to the folder at the last offer; what the log knows to be wrong
 	for {
 		kept, err := c.node.modules.KeepShipped()
 		if kept != offered {
@@ -214,16 +214,17 @@ func (c *commons) offerShipped(stopped <-chan struct{}) {
 				err = errors.Join(err, away)
 			}
 		}
-		switch {
-		case err != nil && !failing:
-			c.log.Error("the modules that ship are not kept for replays on other nodes; it is tried again until they are",
-				"error", err.Error())
-		case err == nil && failing:
-			c.log.Info("the modules that ship are kept for replays on other nodes")
-		}
 		pause := lookEvery
-		if failing = err != nil; failing {
-			pause = offerAgain
+		switch {
+		case err != nil:
+			if pause = offerAgain; err.Error() != said { // a file that cannot be read stays so, and hides nothing that comes later
+				said = err.Error()
+				c.log.Error("the modules that ship are not kept for replays on other nodes; it is tried again until they are",
+					"error", said)
+			}
+		case said != "":
+			said = ""
+			c.log.Info("the modules that ship are kept for replays on other nodes")
 		}
 		select {
 		case <-time.After(pause):

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -150,6 +152,44 @@ func TestLatePoliciesAreOffered(t *testing.T) {
 		}
 		if _, _, listed, _ := after(10 * time.Minute); listed != 0 {
 			t.Errorf("without news: listed %d times", listed)
+		}
+	})
+}
+
+// TestAnUnreadableModuleHidesNothing: while a file in the folder cannot be read, the log says all the same what the store refuses
+// later, each once.
+func TestAnUnreadableModuleHidesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var lines logtest.Lines
+		n := denyingNode(t, &lines, "")
+		if err := os.Mkdir(filepath.Join(n.modulesDir(), strings.Repeat("0", 64)+".wasm"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		s := &lookedStore{}
+		c := newCommons(s, "a", n)
+		stopped := make(chan struct{})
+		var offering sync.WaitGroup
+		offering.Go(func() { c.offerShipped(stopped) })
+		defer func() {
+			close(stopped)
+			offering.Wait()
+			if err := n.modules.Close(); err != nil {
+				t.Error(err)
+			}
+		}()
+		for _, refusal := range []string{"", "the disk is full", "no room in the table"} {
+			s.change(func() {
+				if s.refuses = nil; refusal != "" {
+					s.refuses = errors.New(refusal)
+				}
+			})
+			before := len(lines.String())
+			time.Sleep(10 * time.Minute)
+			synctest.Wait()
+			said := lines.String()[before:]
+			if strings.Count(said, "\n") != 1 || !strings.Contains(said, "is a directory") || !strings.Contains(said, refusal) {
+				t.Errorf("of a store that says %q the log has %q", refusal, said)
+			}
 		}
 	})
 }
