@@ -205,7 +205,7 @@ func (r *Result) Took(submitted, started, first, now time.Time) {
 // never waits: it asks Room before a step and pauses the sequence when there is none.
 type Output struct {
 	mu     sync.Mutex
-	events []abi.Event // Guarded by mu
+	events []abi.Event // nil before the first and empty once it is closed. Guarded by mu
 	most   int         // events that were drained at once, at most. Guarded by mu
 	first  time.Time   // when the first token was pushed, of a queue without a bound. Guarded by mu
 	last   abi.Event   // EventEnd or EventError, once that was pushed. Guarded by mu
@@ -224,16 +224,17 @@ const bufferMax, bufferSmall = 1024, 32
 
 func takeBuffer() []abi.Event { return *buffers.Get().(*[]abi.Event) }
 
-// NewOutput makes a queue that has Room while fewer than eventsMax events wait.
+// NewOutput makes a queue that has Room while fewer than eventsMax events wait. It takes memory with its first event: what is refused
+// has none, and what waits for its first step.
 func NewOutput(eventsMax int) *Output {
-	return &Output{events: takeBuffer(), ready: make(chan struct{}, 1), drained: make(chan struct{}, 1), max: eventsMax}
+	return &Output{ready: make(chan struct{}, 1), drained: make(chan struct{}, 1), max: eventsMax}
 }
 
 // NewWholeOutput makes a queue for an answer that is read when it is complete:
 // it always has Room, being bounded by the request's max_tokens, and Ready
 // speaks up with the last event only.
 func NewWholeOutput() *Output {
-	return &Output{events: slices.Grow(takeBuffer(), 24), ready: make(chan struct{}, 1)} // those of a short answer
+	return &Output{ready: make(chan struct{}, 1)}
 }
 
 // Close gives the memory of the queue, and of events that its reader drained, to other queues. Its reader calls it when it
@@ -242,7 +243,7 @@ func (o *Output) Close(events []abi.Event) {
 	o.mu.Lock()
 	queued := o.events
 	keep := min(max(bufferSmall, 4*o.most, 4*len(queued)), bufferMax)
-	o.events = nil
+	o.events = []abi.Event{}
 	o.mu.Unlock()
 	for _, b := range [][]abi.Event{events, queued} {
 		if b = b[:cap(b)]; len(b) > 0 && len(b) <= keep {
@@ -310,6 +311,12 @@ func (o *Output) Push(events ...abi.Event) {
 		return
 	}
 	o.mu.Lock()
+	if o.events == nil {
+		o.events = takeBuffer()
+		if o.max == 0 {
+			o.events = slices.Grow(o.events, 24) // those of a short answer
+		}
+	}
 	o.events = append(o.events, events...)
 	if o.max == 0 && o.first.IsZero() && slices.ContainsFunc(events, IsToken) {
 		o.first = time.Now()

@@ -42,8 +42,22 @@ func TestLongQueuesAreNotKept(t *testing.T) {
 		stream.Push(abi.Event{})
 		stream.Drain(nil)
 		stream.Close(long)
-		if o := NewOutput(8); cap(o.events) > 0 && &o.events[:1][0] == &long[0] {
+		o := NewOutput(8)
+		o.Push(abi.Event{})
+		if cap(o.events) > 0 && &o.events[:1][0] == &long[0] {
 			t.Fatalf("the next stream begins with room for %d events", cap(o.events))
+		}
+	}
+}
+
+// TestQueueOfARefusedRequest: a queue that nothing was pushed to has none of the memory that others gave back.
+func TestQueueOfARefusedRequest(t *testing.T) {
+	for _, make := range []func() *Output{func() *Output { return NewOutput(8) }, NewWholeOutput} {
+		ended := make()
+		ended.Push(abi.Event{Kind: abi.EventDelta, Text: "short"}, abi.Event{Kind: abi.EventEnd})
+		ended.Close(ended.Drain(nil))
+		if refused := make(); cap(refused.events) > 0 {
+			t.Errorf("it has room for %d events", cap(refused.events))
 		}
 	}
 }
