@@ -158,7 +158,7 @@ func (c *commons) awaitLoaded(caller context.Context, digest, config string) err
 		case len(lacking) == 0:
 			return nil
 		case caller.Err() != nil:
-			return &admin.Error{Kind: admin.KindConflict, Message: "nothing was changed: who asked for it has left"}
+			return &admin.Error{Kind: admin.KindConflict, Message: "nothing was changed: who asked has left, or the node is stopping"}
 		case why != "":
 			return &admin.Error{Kind: admin.KindConflict, Message: "nothing was changed: " + why}
 		case time.Now().After(until):

@@ -2,6 +2,7 @@ package admin
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -586,4 +587,12 @@ func TestRefund(t *testing.T) {
 			t.Errorf("a note of 1001 bytes: %v", err)
 		}
 	})
+}
+
+// TestStoppedCall: who waits for a call that a stop ended is told what ended it.
+func TestStoppedCall(t *testing.T) {
+	e := asError(fmt.Errorf("load: %w", context.Canceled))
+	if e.Kind != KindInternal || !strings.HasPrefix(e.Message, "the node is stopping") {
+		t.Errorf("%+v", e)
+	}
 }

@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"slices"
@@ -69,6 +70,9 @@ var kinds = []struct {
 func asError(err error) *Error {
 	if known, ok := errors.AsType[*Error](err); ok {
 		return known
+	}
+	if errors.Is(err, context.Canceled) { // a caller who has left does not read it
+		return &Error{Kind: KindInternal, Message: "the node is stopping: " + err.Error()}
 	}
 	for _, k := range kinds {
 		if slices.ContainsFunc(k.causes, func(cause error) bool { return errors.Is(err, cause) }) {

@@ -303,7 +303,7 @@ func (s *Server) consoleAdmin(ctx *fasthttp.RequestCtx, path string) bool {
 // answer leaves, ctx serves others before the console sees it. Until an answer begins its client is watched.
 func (s *Server) answerConsole(ctx *fasthttp.RequestCtx) {
 	c := ctx.Conn()
-	caller, left := context.WithCancel(context.Background())
+	caller, left := context.WithCancel(s.calls)
 	seen := s.watcher.add(descriptor(c), left)
 	defer s.watcher.remove(seen)
 	ctx.Response.Header.Del(fasthttp.HeaderCacheControl) // the console says itself what may be kept
@@ -416,10 +416,10 @@ func (s *Server) closedAdmin(ctx *fasthttp.RequestCtx, path string, who operator
 	}
 }
 
-// callerOf is a context that ends when the client of an admin call leaves. done
+// callerOf is a context that ends when the client of an admin call leaves, or the server closes. done
 // is called when the call is answered.
 func (s *Server) callerOf(ctx *fasthttp.RequestCtx) (caller context.Context, done func()) {
-	caller, cancel := context.WithCancel(context.Background())
+	caller, cancel := context.WithCancel(s.calls)
 	seen := s.watcher.add(descriptor(ctx.Conn()), cancel)
 	return caller, func() {
 		s.watcher.remove(seen)

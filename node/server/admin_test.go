@@ -393,6 +393,34 @@ func TestAdminCallerLeaves(t *testing.T) {
 	<-admin.left
 }
 
+// TestStopEndsAdminCalls: a stop does not wait for what takes long on the admin listener, such as loading a module; who asked
+// for it is answered.
+func TestStopEndsAdminCalls(t *testing.T) {
+	admin := slowAdmin{make(chan struct{}), make(chan struct{})}
+	began := make(chan struct{})
+	n := start(t, Config{}, newFakeBackend(say("x")), func(d *Deps) {
+		d.Admin = admin
+		d.Console = fakeConsole{func(_ http.ResponseWriter, r *http.Request) { close(began); <-r.Context().Done() }}
+	})
+	for _, path := range []string{"/console/ledger", "/admin/v1/modules"} {
+		c := n.dialTo(n.admin)
+		if _, err := io.WriteString(c, strings.Replace(request("POST", path, "",
+			"Authorization: Bearer admin-token", "Content-Length: 0"), "Host: node", "Host: localhost", 1)); err != nil {
+			t.Fatal(err)
+		}
+		defer func() {
+			if r := read(t, bufio.NewReader(c), "POST"); r.StatusCode != 200 {
+				t.Errorf("%s: %d %q", path, r.StatusCode, r.body)
+			}
+		}()
+	}
+	<-began
+	<-admin.began
+	if err := n.s.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
 // fakeConsole answers every page of everybody, who is signed in.
 type fakeConsole struct{ http.HandlerFunc }
 

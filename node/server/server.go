@@ -56,6 +56,8 @@ type Server struct {
 	draining  atomic.Bool
 	life      context.Context // ends when a drain's deadline has passed
 	end       context.CancelFunc
+	calls     context.Context // of the admin listener; ends when the server closes
+	endCalls  context.CancelFunc
 	abortOnce sync.Once
 	closeOnce sync.Once
 }
@@ -68,6 +70,7 @@ func New(cfg Config, deps Deps) (*Server, error) {
 	}
 	s := &Server{cfg: cfg, deps: deps, log: deps.Log}
 	s.life, s.end = context.WithCancel(context.Background())
+	s.calls, s.endCalls = context.WithCancel(context.Background())
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}
@@ -145,11 +148,12 @@ func (s *Server) ServeAdmin(ln net.Listener) error {
 	return s.admin.Serve(l)
 }
 
-// Close ends both listeners without patience, cancels what is in flight, and
+// Close ends both listeners without patience, cancels what is in flight on either, and
 // stops the watcher. A server that was drained is closed too.
 func (s *Server) Close() error {
 	s.draining.Store(true)
 	s.abortAll()
+	s.endCalls()
 	ctx, cancel := context.WithTimeout(context.Background(), s.cfg.DrainGrace)
 	defer cancel()
 	err := errors.Join(s.conns.shut(ctx, s.public), s.admins.shut(ctx, s.admin))
