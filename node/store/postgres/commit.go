@@ -154,10 +154,13 @@ func (w *work) appendLater(_ context.Context, _ pgx.Tx, entries []account.Entry)
 	for i := range entries {
 		e := &entries[i]
 		e.ID = w.ids[i]
-		if err := w.sums.Add(e); err != nil {
+		err := w.sums.Add(e)
+		if err == nil {
+			err = w.row(e, true)
+		}
+		if err != nil {
 			return rules.About(e, err)
 		}
-		w.row(e, true)
 	}
 	w.ids = w.ids[len(entries):]
 	return nil
@@ -193,7 +196,9 @@ func (w *work) appendRun(ctx context.Context, tx pgx.Tx, entries []account.Entry
 		} else if err := w.sums.Add(e); err != nil {
 			return rules.About(e, err)
 		}
-		w.row(e, isNew)
+		if err := w.row(e, isNew); err != nil {
+			return rules.About(e, err)
+		}
 	}
 	b = &pgx.Batch{}
 	queueCounters(b, entries, inserted)

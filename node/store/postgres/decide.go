@@ -5,11 +5,12 @@ import (
 
 	"corenode/actors/account"
 	"corenode/actors/limit"
+	"corenode/node/store/rules"
 	"corenode/wasm/abi"
 )
 
 // row does to an account what a row of the ledger says. isNew: it was not there before.
-func (w *work) row(e *account.Entry, isNew bool) {
+func (w *work) row(e *account.Entry, isNew bool) error {
 	id := clean(e.RequestID)
 	switch a := w.accounts[clean(e.AccountID)]; e.Kind {
 	case account.Checkpoint:
@@ -21,6 +22,9 @@ func (w *work) row(e *account.Entry, isNew bool) {
 		}
 		w.note(id, requestRows{hold: true})
 	case account.Settlement:
+		if q := w.open[id]; q != nil && !q.free && !q.ended && q.account != a.id {
+			return rules.ErrOthersHold
+		}
 		w.note(id, requestRows{settled: true})
 		w.settle(a, e, isNew)
 	default:
@@ -28,6 +32,7 @@ func (w *work) row(e *account.Entry, isNew bool) {
 			a.state.Settle(limit.Settle{Amount: e.Amount, Counters: counted(e), KeyID: clean(e.KeyID), At: e.Time, Seq: 1})
 		}
 	}
+	return nil
 }
 
 func (w *work) note(id string, more requestRows) {

@@ -56,6 +56,10 @@ func counters(e *account.Entry) error {
 	return nil
 }
 
+// ErrOthersHold refuses a settlement of a request that another account's hold is open for: it would charge one account, and
+// leave the other's money held.
+var ErrOthersHold = fmt.Errorf("%w: another account holds money for the request", store.ErrInvalid)
+
 // About names a row in an error.
 func About(e *account.Entry, err error) error {
 	return fmt.Errorf("%s of request %q, account %s: %w", e.Kind, e.RequestID, e.AccountID, err)

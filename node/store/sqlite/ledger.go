@@ -91,12 +91,26 @@ func (c *conn) appendOne(e *account.Entry) (inserted bool, err error) {
 		err = c.exec(`UPDATE open_holds SET checkpoint_id = ? WHERE account_id = ? AND request_id = ?`, e.ID, e.AccountID, e.RequestID)
 	case account.Settlement: // also one that was there: nothing of a settled request stays open
 		if !e.NeverHeld {
-			err = c.exec(`DELETE FROM open_holds WHERE account_id = ? AND request_id = ?`, e.AccountID, e.RequestID)
+			err = c.closeHold(e)
 		}
 	case account.Adjustment:
 		err = c.checkSettles(e)
 	}
 	return inserted, err
+}
+
+// closeHold ends what a settlement settles. One that finds nothing open of its account may be another account's, and is refused then.
+func (c *conn) closeHold(e *account.Entry) error {
+	err := c.exec(`DELETE FROM open_holds WHERE account_id = ? AND request_id = ?`, e.AccountID, e.RequestID)
+	if err != nil || c.db.Changes() > 0 {
+		return err
+	}
+	others, err := c.number(`SELECT count(*) FROM ledger h JOIN open_holds o ON o.account_id = h.account_id AND o.request_id = h.request_id
+		WHERE h.request_id = ? AND h.kind = 'hold' AND (h.kind = 'hold' OR h.kind = 'settlement')`, e.RequestID)
+	if err == nil && others > 0 {
+		err = rules.ErrOthersHold
+	}
+	return err
 }
 
 // insertEntry adds the row unless it is a second hold or settlement, and sets the ID.

@@ -107,11 +107,14 @@ func ledgerRefuses(t *testing.T, fresh maker) {
 		change(&e)
 		return e
 	}
+	MustAppend(t, s, Hold(b, "another's", 7))
 	cases := []struct {
 		name  string
 		entry account.Entry
 		want  error
 	}{
+		{"settlement of another's hold", Settlement(a, "another's", -1), store.ErrInvalid},
+		{"of one in the batch", Settlement(b, "good", -1), store.ErrInvalid},
 		{"credit", Settlement(a, "r", 1), store.ErrInvalid},
 		{"negative hold", Hold(a, "r", -1), store.ErrInvalid},
 		{"hold that moves money", with(Hold(a, "r", 1), func(e *account.Entry) { e.Amount = -1 }), store.ErrInvalid},
@@ -133,8 +136,11 @@ func ledgerRefuses(t *testing.T, fresh maker) {
 				t.Errorf("error %v, want %v", err, c.want)
 			}
 			WantBalance(t, s, a, 99, 0) // nothing of the batch stays
+			WantBalance(t, s, b, 0, 7)
 		})
 	}
+	MustAppend(t, s, Settlement(b, "another's", -1))
+	WantBalance(t, s, b, -1, 0)
 }
 
 func balanceDoesNotOverflow(t *testing.T, fresh maker) {
