@@ -11,6 +11,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"corenode/actors/account"
@@ -75,9 +76,30 @@ type Reservation struct {
 	GrantNumber          int64
 	AnyPermits, AnyMoney bool
 	// Until is when a cluster's store may take it for that of a lost node. A request that has not begun by
-	// then does not. Zero is never.
-	Until time.Time
+	// then does not. Nil is never.
+	Until *End
 }
+
+// End is until when a node believes in what a cluster's store gave it. It only rises, as when a grant is renewed, which holds for all
+// that was given of the grant. One writer raises it, and it is safe for concurrent readers.
+type End struct{ at atomic.Pointer[time.Time] }
+
+// NewEnd is an end at a time.
+func NewEnd(at time.Time) *End {
+	e := &End{}
+	e.at.Store(&at)
+	return e
+}
+
+// Rise moves it to a time, unless that is earlier.
+func (e *End) Rise(at time.Time) {
+	if e.at.Load().Before(at) {
+		e.at.Store(&at)
+	}
+}
+
+// Passed says whether it was before now, or is.
+func (e *End) Passed(now time.Time) bool { return e != nil && !now.Before(*e.at.Load()) }
 
 // Leave says that a request no longer runs: its permit is free and Used tokens,
 // not the Taken ones, were spent. Exactly one per granted Reserve.

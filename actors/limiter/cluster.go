@@ -50,9 +50,10 @@ type lent struct {
 	grant    limit.Grant
 	taken    limit.Part
 	returned limit.Part
-	until    time.Time // when this node stops to believe in it
-	over     time.Time // when the store has certainly ended it
-	asked    time.Time // when it was last asked for without a request
+	until    time.Time  // when this node stops to believe in it
+	end      *limit.End // the same for requests that it covered, whatever has become of it here
+	over     time.Time  // when the store has certainly ended it
+	asked    time.Time  // when it was last asked for without a request
 }
 
 // left is what nobody has of it, of a limit too that the account has lost since: the store counts that until it is given back.
@@ -172,7 +173,7 @@ func (l *clustered) reserve(m Reserve) {
 // and what it does not have is in the grant.
 func (l *clustered) give(m Reserve, r limit.Reservation) {
 	lent := &l.cell.lent
-	r.Until = lent.until
+	r.Until = lent.end
 	before, after := lent.taken, lent.taken.Plus(r.Of())
 	handed := false // from then on the ticket gives back what it has
 	defer system.OnPanic(func(any) {
@@ -303,7 +304,7 @@ func (l *clustered) admit(m verdict) {
 	ticket := m.request.Ticket
 	defer system.OnPanic(func(any) { ticket.Denied(errPanicked(), m.Limits) })
 	r := m.Reservation
-	r.Durable, r.Until = true, believed(m.asked, l.deps.Lease)
+	r.Durable, r.Until = true, limit.NewEnd(believed(m.asked, l.deps.Lease))
 	if err := ticket.Granted(r, m.Limits); err != nil {
 		ticket.Denied(err, m.Limits)
 	}
@@ -319,7 +320,7 @@ func (l *clustered) adopt(m verdict, now time.Time) {
 		return
 	case g.Number != known.grant.Number:
 		l.end()
-		*known = lent{grant: *g}
+		*known = lent{grant: *g, end: limit.NewEnd(believed(m.asked, g.Life))}
 		l.deps.Counts.Grants.Add(1)
 	default:
 		known.grant = *g
@@ -328,6 +329,7 @@ func (l *clustered) adopt(m verdict, now time.Time) {
 		l.deps.Counts.Held.Add(1)
 	}
 	known.until = believed(m.asked, g.Life)
+	known.end.Rise(known.until)
 	known.forget(now.Add(g.Life))
 	if g.Wanted || m.asked.Before(l.cell.changed) { // or an operator has changed what it is a part of
 		l.giveBack(g.Wanted)

@@ -19,7 +19,8 @@ import (
 func TestRecallOfNothingIsAnswered(t *testing.T) {
 	var told []limit.Return
 	cell := &Cell{lent: lent{grant: limit.Grant{Number: 3, Part: limit.Part{Permits: 2}, AnyTokens: true, AnyMoney: true},
-		taken: limit.Part{Permits: 2}, returned: limit.Part{Permits: 1}, until: time.Now().Add(time.Hour)}}
+		taken: limit.Part{Permits: 2}, returned: limit.Part{Permits: 1},
+		until: time.Now().Add(time.Hour), end: limit.NewEnd(time.Now().Add(time.Hour))}}
 	l := NewClustered("a", cell, ClusterDeps{Return: func(r limit.Return) { told = append(told, r) }, Counts: &Counts{}})
 	l.Receive(nil, Recall{})
 	l.Receive(nil, Recall{}) // it does not believe in the grant any more
@@ -36,7 +37,8 @@ func TestPartOfALostLimitGoesBack(t *testing.T) {
 	for name, m := range map[string]Message{"changed": Changed{}, "recalled": Recall{}} {
 		var told []limit.Return
 		cell := &Cell{lent: lent{grant: limit.Grant{Number: 3, Part: lentNow, TokensPerMinute: 1000, Life: time.Hour},
-			taken: limit.Part{Permits: 1, Tokens: 100, Money: 10}, until: clock.Now().Add(time.Hour)}}
+			taken: limit.Part{Permits: 1, Tokens: 100, Money: 10},
+			until: clock.Now().Add(time.Hour), end: limit.NewEnd(clock.Now().Add(time.Hour))}}
 		l := NewClustered("a", cell, ClusterDeps{Return: func(r limit.Return) { told = append(told, r) }, Counts: &Counts{}})
 		without := limit.Grant{Number: 3, Part: lentNow, AnyPermits: true, AnyTokens: true, AnyMoney: true, Life: time.Hour}
 		l.Receive(nil, verdict{Verdict: limit.Verdict{Grant: &without}, asked: clock.Now()}) // before anybody said that it changed
@@ -63,7 +65,7 @@ func TestRenewalSaysWhatOneRequestTakes(t *testing.T) {
 		return nil
 	}}
 	cell := &Cell{lent: lent{grant: limit.Grant{Number: 3, Part: limit.Part{Permits: 3, Tokens: 300, Money: 30}, Life: time.Hour,
-		TokensPerMinute: 1000}, until: time.Now().Add(time.Hour)}}
+		TokensPerMinute: 1000}, until: time.Now().Add(time.Hour), end: limit.NewEnd(time.Now().Add(time.Hour))}}
 	l := NewClustered("a", cell, deps)
 	for _, id := range []string{"r1", "r2", "r3"} {
 		l.Receive(nil, Reserve{Ask: limit.Ask{RequestID: id, Prompt: 70, OutputMax: 20, Upper: 9, Minimum: 5}, Ticket: taken{}})
@@ -87,7 +89,7 @@ func TestGrantIsOverAfterASuspend(t *testing.T) {
 	}}
 	life := 10 * time.Second
 	cell := &Cell{lent: lent{grant: limit.Grant{Number: 3, Part: limit.Part{Permits: 9}, AnyTokens: true, AnyMoney: true, Life: life},
-		until: believed(clock.Now(), life)}}
+		until: believed(clock.Now(), life), end: limit.NewEnd(believed(clock.Now(), life))}}
 	l := NewClustered("a", cell, deps)
 	ask := func(id string) { l.Receive(nil, Reserve{Ask: limit.Ask{RequestID: id, Free: true}, Ticket: taken{}}) }
 	ask("before")
@@ -107,7 +109,7 @@ type asking struct {
 	asked, returned, refused int // requests that the store was asked about, times that something came back, requests
 	part                     limit.Part
 	limits                   account.Limits // of the last that was granted
-	until                    time.Time      // likewise
+	until                    *limit.End     // likewise
 	dones                    []func(limit.Verdict, time.Time, *abi.Error)
 }
 
@@ -234,6 +236,32 @@ func TestGrantIsKnownWhileTheStoreDecides(t *testing.T) {
 	}
 }
 
+// TestRenewalHoldsForCoveredRequests: what a grant covered may begin as long as any renewal of it says, whatever is said later and
+// though it is given back; the next grant is another.
+func TestRenewalHoldsForCoveredRequests(t *testing.T) {
+	a, life, now := newAsking(), 10*time.Second, clock.Now()
+	a.grant(2, life, now)
+	a.take(t, 1, 0)
+	first := a.until
+	wants := func(after string, end time.Time) {
+		t.Helper()
+		if first.Passed(end.Add(-1)) || !first.Passed(end) {
+			t.Errorf("after %s it may not begin until %v of the first verdict", after, end.Sub(now))
+		}
+	}
+	wants("the verdict", believed(now, life))
+	a.grant(5, life, now.Add(life/2))
+	wants("a renewal", believed(now, life).Add(life/2))
+	a.grant(5, life, now)
+	wants("a verdict from before that", believed(now, life).Add(life/2))
+	a.grant(5, life, now.Add(life/2))
+	a.Receive(nil, Recall{})
+	wants("a recall", believed(now, life).Add(life/2))
+	next := limit.Grant{Number: 4, Part: limit.Part{Permits: 9}, AnyTokens: true, AnyMoney: true, Life: 9 * life}
+	a.answer(limit.Verdict{Grant: &next}, now.Add(life), nil)
+	wants("another grant", believed(now, life).Add(life/2))
+}
+
 // TestCoveredRequest: the headers of a request that a grant covers say what is left of the grant and in the store. It may begin as
 // long as the node believes in the grant, and what it has of that and does not use goes to the next one.
 func TestCoveredRequest(t *testing.T) {
@@ -248,8 +276,8 @@ func TestCoveredRequest(t *testing.T) {
 	if a.asked != 0 || a.limits.RequestsRemaining != 9 || a.limits.TokensRemaining != 800 || a.limits.RequestsLimit != 10 {
 		t.Errorf("the store is asked %d times, the limits are %+v", a.asked, a.limits)
 	}
-	if a.until.IsZero() || a.until != a.cell.lent.until {
-		t.Errorf("it may begin until %v, want until %v", a.until, a.cell.lent.until)
+	if end := a.cell.lent.until; a.until.Passed(end.Add(-1)) || !a.until.Passed(end) {
+		t.Errorf("it may not begin until %v alone", end)
 	}
 	a.Receive(nil, Unused{Number: 2, Part: limit.Part{Permits: 1, Tokens: 200}}) // of a grant that ended
 	if ask(); a.asked != 1 {

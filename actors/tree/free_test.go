@@ -37,7 +37,7 @@ func TestFreeRequestsOfTwoNodesAreTold(t *testing.T) {
 // gives back what it has of a grant.
 func TestReservationIsGivenBackOnce(t *testing.T) {
 	tree := newFleet(t, 1, time.Minute, Config{}).members[0].tree
-	tooOld := limit.Reservation{GrantNumber: 1, Until: time.Now().Add(-time.Second)}
+	tooOld := limit.Reservation{GrantNumber: 1, Until: limit.NewEnd(time.Now().Add(-time.Second))}
 	for _, swept := range []bool{false, true} {
 		r := &request{t: tree, ask: limit.Ask{RequestID: "free", Free: true}, reply: make(chan reply, 1)}
 		r.left.Store(swept) // what undo does

@@ -114,7 +114,7 @@ func (r *request) begin() *abi.Error {
 
 // overdue is why a request does not go on whose grant or verdict has ended: others may count what it has as free.
 func (r *request) overdue(op string) *abi.Error {
-	if until := r.reservation.Until; !until.IsZero() && !clock.Now().Before(until) {
+	if r.reservation.Until.Passed(clock.Now()) {
 		return system.LedgerUnavailable(op, errors.New("its grant or verdict is too old"))
 	}
 	return nil
