@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"corenode/node/admin"
+	"corenode/node/cli"
 	"corenode/node/config"
 	"corenode/node/operators"
 	"corenode/node/store/rules"
@@ -111,6 +112,9 @@ func (r *reloader) reload() (done admin.Reloaded) {
 	for _, id := range slices.Sorted(maps.Keys(unread)) {
 		problems = append(problems, config.KeyFileOf(id)+": "+unread[id].Error()+"; the model stays as it was")
 		r.log.Error("the key of a model's servers cannot be read: the model stays as it was", "model", id, "error", unread[id].Error())
+	}
+	if err := cli.WantServedFolder(next.DataDir, config.OverruledFolder(r.from, origins)); err != nil {
+		problems = append(problems, "the next start will be refused: "+err.Error())
 	}
 	say := r.log.Info
 	if len(waits) > 0 {

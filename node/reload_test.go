@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"corenode/bench/fake"
@@ -119,6 +120,28 @@ func TestReloadOfWhatServersKnow(t *testing.T) {
 		resp, _ := fetch(t, "POST", base+"/v1/messages", body, http.Header{"X-Api-Key": {key}})
 		if resp.StatusCode != step.want {
 			t.Errorf("with %q named: status %d", step.named, resp.StatusCode)
+		}
+	}
+}
+
+// TestReloadOfARefusedFolder: a reload that takes a folder with which the next start will be refused says so.
+func TestReloadOfARefusedFolder(t *testing.T) {
+	n, _, _ := startNode(t, func(*config.Config) {})
+	file := filepath.Join(t.TempDir(), "corenode.yaml")
+	from := config.Sources{File: file, Environment: []string{"CORENODE_DATA_DIR_DEFAULT=" + n.cfg.DataDir}}
+	r := newReloader(from, n.cfg, new(slog.LevelVar), slog.New(slog.DiscardHandler))
+	r.node = n
+	fresh := filepath.Join(t.TempDir(), "fresh")
+	for _, c := range []struct {
+		text     string
+		problems int
+	}{{"", 0}, {"data_dir: " + fresh + "\n", 1}} {
+		if err := os.WriteFile(file, []byte("log: {level: info}\n"+c.text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		done := r.reload()
+		if len(done.Problems) != c.problems || c.problems > 0 && !strings.Contains(done.Problems[0], fresh) {
+			t.Errorf("with %q: %q", c.text, done.Problems)
 		}
 	}
 }

@@ -10,10 +10,9 @@ import (
 	"time"
 
 	"corenode/node/admin"
+	"corenode/node/cli"
 	"corenode/node/config"
 	"corenode/node/console"
-	"corenode/node/store"
-	"corenode/node/store/sqlite"
 )
 
 // serve runs a node until a signal ends it.
@@ -24,7 +23,7 @@ func serve(from config.Sources, out, logTo io.Writer) error {
 	if err != nil {
 		return err
 	}
-	if err := wantServedFolder(cfg.DataDir, config.OverruledFolder(from, origins)); err != nil {
+	if err := cli.WantServedFolder(cfg.DataDir, config.OverruledFolder(from, origins)); err != nil {
 		return err
 	}
 	lines := newLogWriter(&utf8Writer{to: logTo})
@@ -59,19 +58,6 @@ func serve(from config.Sources, out, logTo io.Writer) error {
 		err = n.leave()
 	}
 	return errors.Join(err, n.stop())
-}
-
-// wantServedFolder refuses a new folder that the file or a variable names, where the one that it overrules has served: a node
-// without its accounts refuses all clients, and its unit may have had that folder until the upgrade.
-func wantServedFolder(dir, overruled string) error {
-	if overruled == "" || hasDatabase(dir) || store.InCluster(dir) {
-		return nil
-	}
-	if _, err := os.Lstat(filepath.Join(overruled, sqlite.DatabaseName)); err != nil && !store.InCluster(overruled) { // or nobody may look
-		return nil
-	}
-	return fmt.Errorf("%s has the data of a node, as CORENODE_DATA_DIR_DEFAULT says, and data_dir is %s, which has none: move it there, "+
-		"or name none in the file and in CORENODE_DATA_DIR; if it is another node's, unset the variable", overruled, dir)
 }
 
 // stopMax is how long a stop may take: the delay, the drain, as long again where kept caches are written, and what closing takes.

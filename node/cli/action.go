@@ -187,3 +187,19 @@ func (nobody) Drain() {}
 func (nobody) Draining() bool { return false }
 
 func (nobody) CountTokens([]byte) (int, bool) { return 0, false }
+
+// WantServedFolder refuses a new folder that the file or a variable names, where the one that it overrules has served: a node
+// without its accounts refuses all clients, and its unit may have had that folder until the upgrade.
+func WantServedFolder(dir, overruled string) error {
+	if overruled == "" || store.InCluster(dir) {
+		return nil
+	}
+	if _, err := os.Lstat(filepath.Join(dir, sqlite.DatabaseName)); !errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if _, err := os.Lstat(filepath.Join(overruled, sqlite.DatabaseName)); err != nil && !store.InCluster(overruled) { // or nobody may look
+		return nil
+	}
+	return fmt.Errorf("%s has the data of a node, as CORENODE_DATA_DIR_DEFAULT says, and data_dir is %s, which has none: move it there, "+
+		"or name none in the file and in CORENODE_DATA_DIR; if it is another node's, unset the variable", overruled, dir)
+}

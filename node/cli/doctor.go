@@ -86,7 +86,11 @@ func measure(from config.Sources, memory func() int64) doctor.Facts {
 	said := config.LoadPartial(from)
 	problems := said.Err()
 	if problems == nil {
-		return Measure(said.Config, memory())
+		f := Measure(said.Config, memory())
+		if err := WantServedFolder(said.Config.DataDir, said.OverruledFolder(from)); err != nil {
+			f.ConfigProblems = []string{err.Error()}
+		}
+		return f
 	}
 	var f doctor.Facts
 	if said.Known("data_dir") {

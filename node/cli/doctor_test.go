@@ -164,6 +164,24 @@ func TestDoctorOfABadConfiguration(t *testing.T) {
 	}
 }
 
+// TestDoctorOfARefusedFolder: a configuration whose start would be refused, since the unit's folder has the accounts, is said to be bad.
+func TestDoctorOfARefusedFolder(t *testing.T) {
+	served, fresh := t.TempDir(), filepath.Join(t.TempDir(), "fresh")
+	file := filepath.Join(t.TempDir(), "c.yaml")
+	if err := errors.Join(os.WriteFile(filepath.Join(served, "corenode.db"), nil, 0o600),
+		os.WriteFile(file, []byte("data_dir: "+fresh+"\n"), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("CORENODE_DATA_DIR_DEFAULT", served)
+	found, err := examined(t, "--config", file)
+	if c := found["configuration"]; err == nil || c.State != doctor.Fail || !strings.Contains(c.Measured, served) {
+		t.Errorf("%+v, %v", c, err)
+	}
+	if found, _ := examined(t, "--config", file, "--data-dir", fresh); found["configuration"].State != doctor.OK {
+		t.Errorf("with the folder given: %+v", found["configuration"])
+	}
+}
+
 // TestDoctorOfANodeThatDoesNotAnswer: of one that has the folder nobody is told to start it, and what it may be about to write is
 // not judged.
 func TestDoctorOfANodeThatDoesNotAnswer(t *testing.T) {

@@ -233,6 +233,9 @@ func OverruledFolder(from Sources, origins Origins) string {
 	return ""
 }
 
+// OverruledFolder is that of what it was loaded from.
+func (p Partial) OverruledFolder(from Sources) string { return OverruledFolder(from, p.origins) }
+
 // environment overlays variables of this node; a variable names a key or is not ours.
 func (d *decoder) environment(c *Config, variables []string) {
 	names := map[string]string{}
