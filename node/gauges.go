@@ -6,6 +6,7 @@ import (
 	"maps"
 	"runtime"
 	"slices"
+	"strconv"
 	"time"
 
 	"corenode/actors/ledger"
@@ -106,20 +107,37 @@ func ledgerReadings(s ledger.Stats) map[string]float64 {
 	}
 }
 
-// writeMetrics writes the series that are read at each scrape.
+// writeMetrics writes the series that are read at each scrape, but those of writeCharted.
 func (n *node) writeMetrics(w io.Writer) {
-	all := n.readings()
-	for _, series := range slices.Sorted(maps.Keys(all)) {
-		if value := all[series]; float64(int64(value)) == value {
-			fmt.Fprintf(w, "%s %d\n", series, int64(value)) // without an exponent
-		} else {
-			fmt.Fprintf(w, "%s %g\n", series, value)
-		}
-	}
+	writeSeries(w, n.readings())
 	n.writeModuleMetrics(w)
 }
 
-// readings are what everything but the modules says of itself, by series. Model ids come from the config, never from a client.
+// writeCharted writes the series of the models and the ledger, which the console reads every second.
+func (n *node) writeCharted(w io.Writer) {
+	all := map[string]float64{}
+	n.readModels(all)
+	for name, value := range ledgerReadings(n.tree.Ledger()) {
+		all["corenode_ledger_"+name] = value
+	}
+	writeSeries(w, all)
+}
+
+func writeSeries(w io.Writer, all map[string]float64) {
+	var text []byte
+	for _, series := range slices.Sorted(maps.Keys(all)) {
+		text = append(append(text, series...), ' ')
+		if value := all[series]; float64(int64(value)) == value {
+			text = strconv.AppendInt(text, int64(value), 10) // without an exponent
+		} else {
+			text = strconv.AppendFloat(text, value, 'g', -1, 64)
+		}
+		text = append(text, '\n')
+	}
+	_, _ = w.Write(text) // memory
+}
+
+// readings are what everything but the models, the ledger and the modules says of itself, by series.
 func (n *node) readings() map[string]float64 {
 	counters := n.tree.Counters()
 	all := map[string]float64{
@@ -133,8 +151,6 @@ func (n *node) readings() map[string]float64 {
 			all[fmt.Sprintf(format, name)] = value
 		}
 	}
-	n.readModels(all)
-	add("corenode_ledger_%s", ledgerReadings(n.tree.Ledger()))
 	add("corenode_cluster_%s", clusterReadings(n.database))
 	add("corenode_cluster_%s", admissionReadings(&counters.Limits))
 	add("corenode_traces_total{result=%q}", n.traceReadings())
@@ -147,13 +163,14 @@ func (n *node) readings() map[string]float64 {
 	return all
 }
 
-// readModels adds what each model says of itself.
+// readModels adds what each model says of itself. Model ids come from the config, never from a client.
 func (n *node) readModels(all map[string]float64) {
 	down, remote := n.tree.Down(), n.catalog.remote()
 	for _, info := range n.catalog.infos {
+		label := fmt.Sprintf("{model=%q}", info.ID)
 		add := func(readings map[string]float64) {
 			for name, value := range readings {
-				all[fmt.Sprintf("corenode_%s{model=%q}", name, info.ID)] = value
+				all["corenode_"+name+label] = value
 			}
 		}
 		add(map[string]float64{"model_down": float64(oneIf(slices.Contains(down, info.ID)))})

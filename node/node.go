@@ -324,7 +324,7 @@ func (n *node) openServer() error {
 		Backend: backend{n.tree, n.database}, Translators: translators{n.modules}, Policies: policies{n.modules}, Catalog: n.catalog,
 		Keys: n.keys, Secret: n.secret,
 		Ready: n.ready, Notes: n.differences, Admin: api, Console: n.console,
-		Metrics: n.writeMetrics, Load: load, DebugState: func() any { return n.tree.Inspect() },
+		Metrics: n.writeMetrics, Charted: n.writeCharted, Load: load, DebugState: func() any { return n.tree.Inspect() },
 		StartDrain: n.Drain, Tracer: n.tracer, Audit: n.audit, Log: n.log,
 	})
 	if err == nil {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"maps"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -163,7 +162,10 @@ func measureNode(cfg *config.Config) doctor.Facts {
 			f.LastBackup = lastBackup(c)
 		}
 		if text, err := c.Metrics(); err == nil {
-			f.Series = maps.Collect(metrics.Samples([]byte(text)))
+			f.Series = map[string]float64{}
+			for series, value := range metrics.Samples([]byte(text)) {
+				f.Series[string(series)] = value
+			}
 		}
 		if limit, said := f.Series[filesSeries]; said {
 			f.Files = &doctor.Files{Limit: int64(min(limit, 1<<40)), Connections: int64(cfg.Limits.ConnectionsMax)}

@@ -37,68 +37,64 @@ type scrape struct {
 // bucket counts what was at most le.
 type bucket struct{ le, count float64 }
 
-// labels are those by which families are kept apart.
+// labels are those by which families are kept apart, as they begin in a series.
 var labels = map[string]string{
-	"corenode_tokens_total": "kind", "corenode_refusals_total": "kind", "corenode_requests_total": "kind",
+	"corenode_tokens_total": `kind="`, "corenode_refusals_total": `kind="`, "corenode_requests_total": `kind="`,
 }
 
 // histograms are the families of which quantiles are shown.
-var histograms = []string{"corenode_ttft_seconds", "corenode_itl_seconds", "corenode_queue_seconds", "corenode_request_seconds"}
+var histograms = []string{"corenode_ttft_seconds", "corenode_itl_seconds", "corenode_queue_seconds"}
 
-// read reads the text format of Prometheus.
+// read reads the text format of Prometheus. Most series are of families that nothing is kept of.
 func read(text []byte, at time.Time) *scrape {
 	s := &scrape{at, map[string]float64{}, map[string]map[string]float64{}, map[string][]bucket{}}
-	sums := map[string]map[float64]float64{}
 	for series, value := range metrics.Samples(text) {
-		name, labelText, _ := strings.Cut(series, "{")
-		if family, isBucket := strings.CutSuffix(name, "_bucket"); isBucket {
-			if slices.Contains(histograms, family) {
-				le, err := strconv.ParseFloat(label(labelText, "le"), 64)
-				if sums[family] == nil {
-					sums[family] = map[float64]float64{}
-				}
-				if err == nil {
-					sums[family][le] += value
-				}
-			}
+		name, labelText, _ := bytes.Cut(series, []byte("{"))
+		f := families[string(name)]
+		if f == nil || f.noProbes && slices.Contains(metrics.Probes, string(label(labelText, `route="`))) { // are none of the charts
 			continue
 		}
-		if name == "corenode_requests_total" && slices.Contains(metrics.Probes, label(labelText, "route")) { // are none of the charts
-			continue
+		if f.sum != "" {
+			s.value[f.sum] += value
 		}
-		if kept, is := families[name]; is { // the map's own text: a part of the line would keep all of it
-			s.value[kept] += value
-		}
-		if short := strings.TrimPrefix(name, "corenode_"); slices.Contains(modelFamilies, short) {
-			model := label(labelText, "model")
-			if s.models[model] == nil {
-				s.models[model] = map[string]float64{}
-			}
-			s.models[model][short] += value
-		}
-		if by := labels[name]; by != "" {
-			if kept, is := families[name+"/"+label(labelText, by)]; is {
-				s.value[kept] += value
+		if f.by != "" {
+			if sum, is := f.apart[string(label(labelText, f.by))]; is {
+				s.value[sum] += value
 			}
 		}
-	}
-	for family, counts := range sums {
-		for le, count := range counts {
-			s.buckets[family] = append(s.buckets[family], bucket{le, count})
+		if f.model != "" {
+			model := label(labelText, `model="`)
+			if s.models[string(model)] == nil {
+				s.models[string(model)] = map[string]float64{}
+			}
+			s.models[string(model)][f.model] += value
 		}
-		slices.SortFunc(s.buckets[family], func(a, b bucket) int { return cmp.Compare(a.le, b.le) })
+		if f.buckets != "" {
+			if le, err := strconv.ParseFloat(string(label(labelText, `le="`)), 64); err == nil {
+				s.buckets[f.buckets] = addTo(s.buckets[f.buckets], bucket{le, value})
+			}
+		}
 	}
 	return s
 }
 
-// label is the value of a label, unescaped as far as the node's own series need it.
-func label(text, name string) string {
-	for part := range strings.SplitSeq(strings.TrimSuffix(text, "}"), ",") {
-		if value, found := strings.CutPrefix(part, name+`="`); found {
-			return strings.TrimSuffix(value, `"`)
-		}
+// addTo adds a bucket to those of a histogram, which are in order.
+func addTo(all []bucket, b bucket) []bucket {
+	i, found := slices.BinarySearchFunc(all, b.le, byBound)
+	if !found {
+		return slices.Insert(all, i, b)
 	}
-	return ""
+	all[i].count += b.count
+	return all
+}
+
+func byBound(b bucket, le float64) int { return cmp.Compare(b.le, le) }
+
+// label is the value of the label that begins so, unescaped as far as the node's own series need it.
+func label(text []byte, begin string) []byte {
+	_, value, _ := bytes.Cut(text, []byte(begin))
+	value, _, _ = bytes.Cut(value, []byte(`"`))
+	return value
 }
 
 // quantile is that of what a histogram took up between two readings, in seconds: linear within
@@ -109,7 +105,7 @@ func quantile(q float64, before, now []bucket) float64 {
 	}
 	grown := func(i int) float64 {
 		count := now[i].count
-		if j, found := slices.BinarySearchFunc(before, now[i].le, func(b bucket, le float64) int { return cmp.Compare(b.le, le) }); found {
+		if j, found := slices.BinarySearchFunc(before, now[i].le, byBound); found {
 			count -= before[j].count
 		}
 		return count
@@ -211,13 +207,38 @@ var lines = []line{
 	gauge("memory", "B", "process_resident_memory_bytes"),
 }
 
-// families are those of the lines: all that is kept of a reading but buckets and models.
-var families = func() map[string]string {
-	all := map[string]string{}
-	for _, l := range lines {
-		if l.family != "" {
-			all[l.family] = l.family
+// family is what is kept of the series of one name. Its texts are those of the tables here: a part of what was read would
+// keep all of it.
+type family struct {
+	sum      string            // of all; empty: not kept
+	by       string            // how the label begins by which some are kept apart as well
+	apart    map[string]string // their sums by that label's values
+	noProbes bool
+	model    string // among modelFamilies
+	buckets  string // the histogram whose buckets they are
+}
+
+// families are all of which something is kept.
+var families = func() map[string]*family {
+	all := map[string]*family{}
+	of := func(name string) *family {
+		if all[name] == nil {
+			all[name] = &family{by: labels[name], apart: map[string]string{}, noProbes: name == "corenode_requests_total"}
 		}
+		return all[name]
+	}
+	for _, l := range lines {
+		if name, value, apart := strings.Cut(l.family, "/"); apart {
+			of(name).apart[value] = l.family
+		} else if name != "" {
+			of(name).sum = l.family
+		}
+	}
+	for _, short := range modelFamilies {
+		of("corenode_" + short).model = short
+	}
+	for _, name := range histograms {
+		of(name + "_bucket").buckets = name
 	}
 	return all
 }()

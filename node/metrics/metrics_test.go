@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
-	"maps"
 	"math"
 	"os"
 	"os/exec"
@@ -272,7 +271,10 @@ func TestWrite(t *testing.T) {
 }
 
 func TestSamples(t *testing.T) {
-	got := maps.Collect(Samples([]byte("# HELP a b\na 3\nb{x=\"y z\"} 0.5\nnonsense\n\nc NaN\nd four\n")))
+	got := map[string]float64{}
+	for series, value := range Samples([]byte("# HELP a b\na 3\nb{x=\"y z\"} 0.5\nnonsense\n\nc NaN\nd four\n")) {
+		got[string(series)] = value
+	}
 	if got["a"] != 3 || got[`b{x="y z"}`] != 0.5 || !math.IsNaN(got["c"]) || len(got) != 3 {
 		t.Errorf("%v", got)
 	}

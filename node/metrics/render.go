@@ -79,16 +79,17 @@ func Write(w io.Writer, raw []byte) {
 	_, _ = w.Write(out) // a reader that has left
 }
 
-// Samples are the series of a text in that format, each as it is written, with its labels, and their values.
-func Samples(text []byte) iter.Seq2[string, float64] {
-	return func(yield func(series string, value float64) bool) {
+// Samples are the series of a text in that format, each as it is written, with its labels, and their values. A series is
+// part of the text.
+func Samples(text []byte) iter.Seq2[[]byte, float64] {
+	return func(yield func(series []byte, value float64) bool) {
 		for line := range bytes.Lines(text) {
 			line = bytes.TrimSpace(line)
 			at := bytes.LastIndexByte(line, ' ')
 			if at < 0 || line[0] == '#' {
 				continue
 			}
-			if value, err := strconv.ParseFloat(string(line[at+1:]), 64); err == nil && !yield(string(line[:at]), value) {
+			if value, err := strconv.ParseFloat(string(line[at+1:]), 64); err == nil && !yield(line[:at], value) {
 				return
 			}
 		}

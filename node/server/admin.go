@@ -349,22 +349,30 @@ func (s *Server) adminReady(ctx *fasthttp.RequestCtx) {
 // WriteMetrics writes all series in the text format of Prometheus: the node's
 // own, and those of the process and the Go runtime.
 func (s *Server) WriteMetrics(w io.Writer) {
+	if s.deps.Translators != nil {
+		s.metrics.foresee(s.deps.Translators.Routers())
+	}
 	var raw bytes.Buffer
 	s.metrics.more.WritePrometheus(&raw)
-	s.WriteSamples(&raw)
+	s.writeCharted(&raw)
+	vm.WriteProcessMetrics(&raw)
+	vm.WriteFDMetrics(&raw)
+	if s.deps.Metrics != nil {
+		s.deps.Metrics(&raw)
+	}
 	exposition.Write(w, raw.Bytes())
 }
 
 // WriteSamples writes those of which the console draws something, and others, as they come, one a line in any order.
 func (s *Server) WriteSamples(w io.Writer) {
-	if s.deps.Translators != nil {
-		s.metrics.foresee(s.deps.Translators.Routers())
-	}
+	s.writeCharted(w)
+	writeProcess(w)
+}
+
+func (s *Server) writeCharted(w io.Writer) {
 	s.metrics.set.WritePrometheus(w)
-	vm.WriteProcessMetrics(w)
-	vm.WriteFDMetrics(w)
-	if s.deps.Metrics != nil {
-		s.deps.Metrics(w)
+	if s.deps.Charted != nil {
+		s.deps.Charted(w)
 	}
 }
 

@@ -37,8 +37,8 @@ type Deps struct {
 	Admin Admin
 	// Console serves the operators' pages below /console; nil is none.
 	Console Console
-	// Metrics writes further series at each scrape; may be nil.
-	Metrics func(io.Writer)
+	// Metrics writes further series at each scrape; may be nil. Charted writes those of which the console draws something.
+	Metrics, Charted func(io.Writer)
 	// Load writes what GET /metrics on the public listener shows to anybody; with nil it is
 	// an unknown path there.
 	Load func(io.Writer)

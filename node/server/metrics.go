@@ -73,7 +73,7 @@ func newMetrics(s *Server) *metrics {
 	m.queue = m.set.NewPrometheusHistogramExt("corenode_queue_seconds", secondsBuckets)
 	m.prefill = m.more.NewPrometheusHistogramExt("corenode_prefill_seconds", secondsBuckets)
 	m.decode = m.more.NewPrometheusHistogramExt("corenode_decode_seconds", secondsBuckets)
-	m.total = m.set.NewPrometheusHistogramExt("corenode_request_seconds", secondsBuckets)
+	m.total = m.more.NewPrometheusHistogramExt("corenode_request_seconds", secondsBuckets)
 	for p, name := range phaseNames {
 		m.phases[p] = m.more.NewPrometheusHistogramExt(fmt.Sprintf("corenode_request_phase_seconds{phase=%q}", name), secondsBuckets)
 	}
