@@ -94,11 +94,7 @@ func quick(in, dst []byte) int {
 		abi.Copy(dst, end, in, between, to-between)
 		end += len(deltaEnd)
 		sequence++
-		if last := 8 * (digits - 1); byte(number>>last) != '9' {
-			number += 1 << last
-		} else {
-			number, digits = decimal(sequence)
-		}
+		number, digits = following(number, digits, sequence)
 	}
 	if at != size {
 		return 0
@@ -118,6 +114,14 @@ func decimal(n uint64) (text uint64, digits int) {
 			return text, digits
 		}
 	}
+}
+
+// following is decimal of n, made of that of the number before.
+func following(number uint64, digits int, n uint64) (uint64, int) {
+	if last := 8 * (digits - 1); byte(number>>last) != '9' {
+		return number + 1<<last, digits
+	}
+	return decimal(n)
 }
 
 const (

@@ -89,3 +89,16 @@ func TestSteadyStreamTakesNoMemory(t *testing.T) {
 		t.Errorf("%v allocations for a group", n)
 	}
 }
+
+// TestFirstGroupTakesLittleMemory: in a guest an allocation costs as much as several events.
+func TestFirstGroupTakesLittleMemory(t *testing.T) {
+	group := []abi.Event{{Kind: abi.EventStart}, {Kind: abi.EventBlockStart, Block: abi.BlockText}}
+	for range 8 {
+		group = append(group, abi.Event{Kind: abi.EventDelta, Block: abi.BlockText, Text: " token"})
+	}
+	in := abi.EventsInput{Facts: abi.Facts{ID: "0198c0ffee1234567890abcdef012345", Model: "core-1.1"}, Events: framesOf(group)}.Append(nil)
+	handle, dst := Handler(), make([]byte, 0, 16<<10)
+	if n := testing.AllocsPerRun(20, func() { dst = handle(abi.OpEvents, in, dst[:0]) }); n > 6 {
+		t.Errorf("%v allocations for a group", n)
+	}
+}

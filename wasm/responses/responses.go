@@ -72,7 +72,7 @@ func (Translator) Events(dst, next []byte, in abi.EventsInput) (bytes, state []b
 			break
 		}
 		if f.Kind == abi.EventDelta { // nearly all of them
-			w.delta(&f)
+			events = w.delta(&f, events)
 		} else {
 			w.event(&f)
 		}

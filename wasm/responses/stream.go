@@ -1,6 +1,7 @@
 package responses
 
 import (
+	"slices"
 	"strconv"
 
 	"corenode/wasm/abi"
@@ -150,7 +151,10 @@ func (w *writer) blockStart(it item) {
 }
 
 // deltaForm is what stands around the place of a delta's item. between begins with the end of a delta before.
-type deltaForm struct{ between, before string }
+type deltaForm struct {
+	between []byte // not written to
+	before  string
+}
 
 const (
 	beforeSummary = `,"summary_index":0,"delta":"`
@@ -160,32 +164,75 @@ const (
 )
 
 var deltaForms = [...]deltaForm{
-	abi.BlockThinking: {deltaEnd + frameHead("response.reasoning_summary_text.delta"), beforeSummary},
-	abi.BlockText:     {deltaEnd + frameHead("response.output_text.delta"), beforeText},
-	abi.BlockToolUse:  {deltaEnd + frameHead("response.function_call_arguments.delta"), beforeCall},
+	abi.BlockThinking: {frameBetween("response.reasoning_summary_text.delta"), beforeSummary},
+	abi.BlockText:     {frameBetween("response.output_text.delta"), beforeText},
+	abi.BlockToolUse:  {frameBetween("response.function_call_arguments.delta"), beforeCall},
 }
 
-// frameHead is what opens a frame, up to its sequence number.
-func frameHead(name string) string {
-	return "event: " + name + "\ndata: {\"type\":\"" + name + `","sequence_number":`
+// frameBetween is the end of a delta, and what opens a frame up to its sequence number.
+func frameBetween(name string) []byte {
+	return []byte(deltaEnd + "event: " + name + "\ndata: {\"type\":\"" + name + `","sequence_number":`)
 }
 
-// delta writes a piece of text. A custom tool's call is held back until it is
-// whole: its free text stands escaped within its arguments. So are a search of
+// delta writes a piece of text and those like it that rest begins with, and returns what is left of that. A custom tool's
+// call is held back until it is whole: its free text stands escaped within its arguments. So are a search of
 // tools and a summary, which have no deltas in the protocol.
-func (w *writer) delta(f *abi.Frame) {
+func (w *writer) delta(f *abi.Frame, rest abi.Frames) abi.Frames {
 	if f.Block > abi.BlockToolUse {
-		return
+		return rest
 	}
 	if w.state.flags&flagHeld != 0 {
 		w.heldBack(f)
-		return
+		return rest
 	}
 	w.prepare(f.Block, f.Index)
 	s := &w.state
 	dst := strconv.AppendUint(append(w.dst, s.between[len(deltaEnd):]...), s.sequence, 10)
 	s.sequence++
+	middle := len(dst)
 	w.dst = append(append(append(dst, s.middle...), f.Payload...), s.between[:len(deltaEnd)]...)
+	if len(rest) <= frameHeader+abi.AheadShort {
+		return rest
+	}
+	between := len(w.dst) - len(deltaEnd)
+	if cap(w.dst)-len(w.dst) < len(s.between)+abi.Ahead {
+		w.dst = slices.Grow(w.dst, len(s.between)+abi.Ahead+len(w.dst)+len(rest))
+	}
+	dst = append(w.dst, s.between[len(deltaEnd):]...)
+	end, used := s.run(dst[:cap(dst)], len(dst), middle, between, rest)
+	w.dst = dst[:end]
+	return rest[used:]
+}
+
+// run writes deltas of the block that the state is prepared for into dst, of which dst[:end] ends with what the next one
+// begins with. What stands in the middle of a delta and between two is copied from a delta before. It stops at other frames,
+// where there is no room, and before the last bytes of events. It returns where the last delta ends and how much of events
+// was read. Like quick it makes no calls.
+func (s *state) run(dst []byte, end, middle, between int, events []byte) (last, used int) {
+	inner, outer, room, size := len(s.middle), len(s.between), len(dst)-abi.Ahead, len(events)-abi.AheadShort
+	mark, sequence := s.mark, s.sequence
+	number, digits := decimal(sequence)
+	for used <= size-frameHeader {
+		frame := abi.Uint64(events, used)
+		n := int(frame >> 32)
+		if uint32(frame) != mark || n > size-frameHeader-used || digits > numberBytes || end+numberBytes+inner+n+outer > room {
+			break
+		}
+		used += frameHeader
+		abi.PutUint64(dst, end, number)
+		end += digits
+		abi.Copy(dst, end, dst, middle, inner)
+		end += inner
+		abi.CopyShort(dst, end, events, used, n)
+		used += n
+		end += n
+		abi.Copy(dst, end, dst, between, outer)
+		end += outer
+		sequence++
+		number, digits = following(number, digits, sequence)
+	}
+	s.sequence = sequence
+	return end - (outer - len(deltaEnd)), used
 }
 
 // prepare makes what the deltas of a block have in common, unless it is made.
@@ -195,8 +242,12 @@ func (w *writer) prepare(b abi.BlockKind, index int) {
 		return
 	}
 	it, form := item{block: b, index: index}, &deltaForms[b]
-	w.state.deltas = deltas{mark, append(it.appendPlace(nil, &w.facts), form.before...), []byte(form.between)}
+	middle := append(it.appendPlace(make([]byte, 0, middleBytes), &w.facts), form.before...)
+	w.state.deltas = deltas{mark, middle, form.between}
 }
+
+// middleBytes is room for what stands in the middle of a delta, but with a very long id.
+const middleBytes = 192
 
 // heldBack counts a delta that is held back. Clients take a stream without events for dead, and comments are none, so
 // after some deltas there is an event that says nothing: for a custom tool an empty piece of its input, which every
