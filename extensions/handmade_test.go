@@ -11,6 +11,7 @@ import (
 
 	"corenode/extensions/guest"
 	"corenode/extensions/logtest"
+	"corenode/extensions/meter"
 	"corenode/extensions/meter/wasmtest"
 	"corenode/wasm/abi"
 )
@@ -178,6 +179,13 @@ func testShipped() (all []shippedModule) {
 
 func openWith(t testing.TB, o Options, shipped []shippedModule) (*Host, *logtest.Lines) {
 	t.Helper()
+	for i, s := range shipped {
+		if s.wasm != nil && s.manifest == nil {
+			if wasm, err := s.wasm(); err == nil {
+				shipped[i].manifest, _, _ = meter.CustomSection(wasm, guest.ManifestSection)
+			}
+		}
+	}
 	l := &logtest.Lines{}
 	if o.Log == nil {
 		o.Log = slog.New(slog.NewTextHandler(l, nil))

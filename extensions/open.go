@@ -108,7 +108,7 @@ func (h *Host) addNative(s shippedModule) {
 func (h *Host) addOff(s shippedModule) {
 	m := &module{digest: s.digest, shipped: true, wasm: s.wasm}
 	var err error
-	if m.manifest, err = s.readManifest(); err != nil {
+	if m.manifest, err = guest.ParseManifest(s.manifest); err != nil {
 		h.log.Error("a module that ships cannot be read", "module", s.name, "err", err)
 		return
 	}

@@ -108,7 +108,7 @@ func (h *Host) manifestOf(sl *slot, name string) (m guest.Manifest, err error) {
 	case name == wantShipped:
 		for _, s := range h.ships {
 			if s.slot == sl.name {
-				m, err = s.readManifest()
+				m, err = guest.ParseManifest(s.manifest)
 			}
 		}
 	case isDigest(name):

@@ -190,7 +190,7 @@ func (h *Host) restoreShipped(s shippedModule) {
 	var manifest guest.Manifest
 	var err error
 	if !s.off { // of the others it is known
-		manifest, err = s.readManifest()
+		manifest, err = guest.ParseManifest(s.manifest)
 	}
 	h.lock()
 	m := h.modules[s.digest]

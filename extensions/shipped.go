@@ -15,16 +15,8 @@ type shippedModule struct {
 	native   handler
 	digest   string                 // of the Wasm file; "" = there is none
 	nativeAs string                 // what stands for a digest where the native build answered
-	wasm     func() ([]byte, error) // the file
-}
-
-// readManifest reads the manifest out of the file.
-func (s *shippedModule) readManifest() (guest.Manifest, error) {
-	wasm, err := s.wasm()
-	if err != nil {
-		return guest.Manifest{}, err
-	}
-	return guest.ReadManifest(wasm)
+	wasm     func() ([]byte, error) // the file, which is decompressed for it
+	manifest []byte                 // the one in the file
 }
 
 // nativePrefix begins what stands for the digest of a native build.
@@ -34,7 +26,7 @@ const nativePrefix = "builtin:"
 func shippedModules() (all []shippedModule) {
 	for _, m := range builtin.Modules() {
 		s := shippedModule{slot: Slot(m.Kind), name: m.Name, history: m.History, off: m.Off, native: m.Native,
-			digest: m.Digest, nativeAs: nativePrefix + m.Name, wasm: m.Wasm}
+			digest: m.Digest, nativeAs: nativePrefix + m.Name, wasm: m.Wasm, manifest: m.Manifest}
 		if m.Kind == guest.KindTranslator {
 			s.slot = Slot(m.Protocol)
 		}

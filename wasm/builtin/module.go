@@ -16,7 +16,7 @@ import (
 	"corenode/wasm/tariff"
 )
 
-// files holds what `make wasm` built: <name>.wasm.zst for every module, and
+// files holds what `make wasm` built: <name>.wasm.zst for every module and its manifest as <name>.json, and
 // BUILT with the toolchain's version and the modules' digests.
 //
 //go:embed modules
@@ -34,6 +34,8 @@ type Module struct {
 	Native sdk.Handler
 	// Digest of the module file: "sha256:" and 64 hex digits.
 	Digest string
+	// Manifest is that of the module file, which a start would decompress for it.
+	Manifest []byte
 }
 
 // Modules returns every shipped module.
@@ -50,6 +52,7 @@ func Modules() []Module {
 	digests := built()
 	for i := range all {
 		all[i].Digest = digests[all[i].Name]
+		all[i].Manifest, _ = files.ReadFile("modules/" + all[i].Name + ".json") // none where it was not built
 	}
 	return all
 }

@@ -17,7 +17,7 @@ import (
 
 func TestModulesAreWhatTheySay(t *testing.T) {
 	entries, err := files.ReadDir("modules")
-	if err != nil || len(Modules()) == 0 || len(entries) != len(Modules())+1 {
+	if err != nil || len(Modules()) == 0 || len(entries) != 2*len(Modules())+1 {
 		t.Fatalf("%d files for %d modules and BUILT, %v", len(entries), len(Modules()), err)
 	}
 	for _, m := range Modules() {
@@ -27,6 +27,9 @@ func TestModulesAreWhatTheySay(t *testing.T) {
 		}
 		if got := fmt.Sprintf("sha256:%x", sha256.Sum256(wasm)); got != m.Digest {
 			t.Errorf("%s: digest %s, BUILT says %s", m.Name, got, m.Digest)
+		}
+		if inFile := section(t, wasm, "corenode.manifest"); !bytes.Equal(inFile, m.Manifest) {
+			t.Errorf("%s: the manifest is\n%s\nbut in the file\n%s", m.Name, m.Manifest, inFile)
 		}
 		var manifest struct {
 			Name, Kind, Protocol, Version, ABI, Runtime, Description string
@@ -42,7 +45,7 @@ func TestModulesAreWhatTheySay(t *testing.T) {
 			AnyContentType                                bool `json:"any_content_type"`
 			Array                                         bool
 		}
-		d := json.NewDecoder(bytes.NewReader(section(t, wasm, "corenode.manifest")))
+		d := json.NewDecoder(bytes.NewReader(m.Manifest))
 		d.DisallowUnknownFields()
 		if err := d.Decode(&manifest); err != nil {
 			t.Fatalf("%s: %v", m.Name, err)

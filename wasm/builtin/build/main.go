@@ -42,7 +42,7 @@ func build(source, out string) error {
 	for _, main := range guests {
 		folder := filepath.Dir(filepath.Dir(main))
 		name := filepath.Base(folder)
-		module, err := makeModule(folder)
+		module, manifest, err := makeModule(folder)
 		if err != nil {
 			return fmt.Errorf("module %s: %w", name, err)
 		}
@@ -50,31 +50,34 @@ func build(source, out string) error {
 		if err := os.WriteFile(filepath.Join(out, name+".wasm.zst"), compress(module), 0o644); err != nil {
 			return err
 		}
+		if err := os.WriteFile(filepath.Join(out, name+".json"), manifest, 0o644); err != nil {
+			return err
+		}
 		fmt.Printf("%-10s %8d bytes, %7d compressed\n", name, len(module), len(compress(module)))
 	}
 	return os.WriteFile(filepath.Join(out, "BUILT"), built, 0o644)
 }
 
-// makeModule compiles the guest of folder and gives it its custom sections.
-func makeModule(folder string) ([]byte, error) {
-	module, err := compile(filepath.Join(folder, "guest"))
-	if err != nil {
-		return nil, err
+// makeModule compiles the guest of folder and gives it its custom sections, one of which is the manifest.
+func makeModule(folder string) (module, manifest []byte, err error) {
+	if module, err = compile(filepath.Join(folder, "guest")); err != nil {
+		return nil, nil, err
 	}
-	manifest, err := os.ReadFile(filepath.Join(folder, "guest", "manifest.json"))
+	text, err := os.ReadFile(filepath.Join(folder, "guest", "manifest.json"))
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	var compact bytes.Buffer
-	if err := json.Compact(&compact, manifest); err != nil {
-		return nil, fmt.Errorf("manifest.json: %w", err)
+	if err := json.Compact(&compact, text); err != nil {
+		return nil, nil, fmt.Errorf("manifest.json: %w", err)
 	}
 	vectors, err := pack(filepath.Join(folder, "vectors"))
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	module = appendSection(module, "corenode.manifest", compact.Bytes())
-	return appendSection(module, "corenode.vectors", vectors), nil
+	manifest = compact.Bytes()
+	module = appendSection(module, "corenode.manifest", manifest)
+	return appendSection(module, "corenode.vectors", vectors), manifest, nil
 }
 
 // compile runs the toolchain that runs this program, with every setting that
