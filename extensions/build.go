@@ -36,6 +36,7 @@ type builder struct {
 // file is a module as it was handed in.
 type file struct {
 	wasm, signature, config []byte
+	digest                  string // of wasm
 	// trusted: shipped with the binary, or accepted before and now only
 	// replayed; the signature is not asked for.
 	trusted, shipped bool
@@ -78,7 +79,7 @@ func (b *builder) build(ctx context.Context, f file) (*generation, error) {
 			return nil, err
 		}
 	}
-	g := &generation{digest: digestOf(f.wasm), manifest: m, shipped: f.shipped, signedBy: signedBy,
+	g := &generation{digest: f.digest, manifest: m, shipped: f.shipped, signedBy: signedBy,
 		size: len(f.wasm), throttle: b.slot(slotOf(&m)).throttle}
 	g.refs.Store(1)
 	g.module, err = read.Compile(ctx, guest.Options{CacheDir: b.options.CacheDir, Unkept: b.unkept, Compiler: b.compiler,
@@ -107,9 +108,8 @@ func (b *builder) check(f file) (read *guest.File, signedBy string, err error) {
 	if err = guest.CheckSize(f.wasm); err != nil {
 		return nil, "", err
 	}
-	digest := digestOf(f.wasm)
 	if !f.trusted {
-		if signedBy, err = b.trust.Load().checkSigner(digest, f.signature); err != nil {
+		if signedBy, err = b.trust.Load().checkSigner(f.digest, f.signature); err != nil {
 			return nil, "", err
 		}
 	}
@@ -117,12 +117,12 @@ func (b *builder) check(f file) (read *guest.File, signedBy string, err error) {
 		return nil, "", err
 	}
 	if !f.replayed {
-		if err = b.trust.Load().denial(digest, &read.Manifest); err != nil {
+		if err = b.trust.Load().denial(f.digest, &read.Manifest); err != nil {
 			return nil, "", err
 		}
 	}
 	if f.loaded {
-		if err = checkNew(b.ships, digest, &read.Manifest); err != nil {
+		if err = checkNew(b.ships, f.digest, &read.Manifest); err != nil {
 			return nil, "", err
 		}
 	}

@@ -36,6 +36,7 @@ func (h *Host) load(ctx context.Context, f file, inPlace bool) (Info, error) {
 		return Info{}, err
 	}
 	digest := digestOf(f.wasm)
+	f.digest = digest
 	h.lock()
 	old := h.modules[digest]
 	same, err := h.mayLoad(old, digest, &f, inPlace)
@@ -246,9 +247,9 @@ func (h *Host) read(m *module, served, replayed bool) (*generation, error) {
 	if err != nil {
 		return nil, err
 	}
-	if got := digestOf(f.wasm); got != m.digest {
+	if f.digest = digestOf(f.wasm); f.digest != m.digest {
 		return nil, guest.Refused("digest", "restore the file from a backup",
-			"the file of %s has the digest %s: it was changed", m.digest, got)
+			"the file of %s has the digest %s: it was changed", m.digest, f.digest)
 	}
 	return h.build(context.Background(), f)
 }

@@ -18,13 +18,14 @@ func OpenOffline(wasm []byte, log *slog.Logger) (*guest.Module, error) {
 	}
 	b := &builder{ships: shippedModules()}
 	b.trust.Store(&trust{unsigned: true})
-	f, _, err := b.check(file{wasm: wasm, loaded: true})
+	digest := digestOf(wasm)
+	f, _, err := b.check(file{wasm: wasm, digest: digest, loaded: true})
 	if err != nil {
 		return nil, err
 	}
 	if _, err := f.Vectors(); err != nil {
 		return nil, err
 	}
-	title := f.Manifest.Ref() + " " + shortDigest(digestOf(wasm))
+	title := f.Manifest.Ref() + " " + shortDigest(digest)
 	return f.Compile(context.Background(), guest.Options{Logger: speaker{log, time.Now, title}})
 }
