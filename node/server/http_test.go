@@ -128,8 +128,8 @@ func TestRoutes(t *testing.T) {
 			if c.wantType != "" && r.errorType(t) != c.wantType {
 				t.Errorf("error type of %q, want %s", r.body, c.wantType)
 			}
-			if c.status == 401 && r.Header.Get("Www-Authenticate") != "Bearer" {
-				t.Errorf("WWW-Authenticate is %q", r.Header.Get("Www-Authenticate"))
+			if c.status == 401 && (r.Header.Get("Www-Authenticate") != "Bearer" || r.Header.Get("X-Should-Retry") != "false") {
+				t.Errorf("headers of a refused key: %v", r.Header)
 			}
 		})
 	}
@@ -180,6 +180,7 @@ func TestAdmissionRefusals(t *testing.T) {
 		retry     string
 	}{
 		{&abi.Error{Kind: abi.InsufficientBalance, Msg: "no money"}, 402, "billing_error", "", "", "false"},
+		{&abi.Error{Kind: abi.Unauthenticated, Msg: "this account is disabled"}, 401, "authentication_error", "", "", "false"},
 		{&abi.Error{Kind: abi.RateLimited, Msg: "slow", RetryAfter: 1500 * time.Millisecond}, 429, "rate_limit_error", "2", "1500", ""},
 		{&abi.Error{Kind: abi.RateLimited, Msg: "slow"}, 429, "rate_limit_error", "1", "1000", ""},
 		{&abi.Error{Kind: abi.Overloaded, Msg: "full", RetryAfter: 300 * time.Microsecond}, 503, "overloaded_error", "1", "1", ""},

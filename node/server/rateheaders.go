@@ -114,9 +114,10 @@ func resetDuration(d time.Duration) string {
 // ceil rounds d up to a multiple of unit.
 func ceil(d, unit time.Duration) time.Duration { return (d + unit - 1) / unit * unit }
 
-// setRetryHeaders tells official clients whether and when to try again.
+// setRetryHeaders tells official clients whether and when to try again. There are agents that, untold, try a refused
+// key for minutes before they say so.
 func setRetryHeaders(h *fasthttp.ResponseHeader, e *abi.Error) {
-	if e.Kind == abi.InsufficientBalance || errors.Is(e, account.ErrOperator) {
+	if e.Kind == abi.Unauthenticated || e.Kind == abi.InsufficientBalance || errors.Is(e, account.ErrOperator) {
 		h.Set("X-Should-Retry", "false")
 	}
 	if e.Kind == abi.RateLimited || e.Kind == abi.Overloaded {

@@ -317,7 +317,7 @@ func TestTranslatedRefusals(t *testing.T) {
 				}
 				retry := k == abi.RateLimited || k == abi.Overloaded
 				if (h.Get("Retry-After") == "2") != retry || (h.Get("Retry-After-Ms") == "1500") != retry ||
-					(h.Get("X-Should-Retry") == "false") != (k == abi.InsufficientBalance) {
+					(h.Get("X-Should-Retry") == "false") != (k == abi.InsufficientBalance || k == abi.Unauthenticated) {
 					t.Errorf("%s: %v", k, h)
 				}
 				if k == abi.Timeout {
