@@ -41,7 +41,7 @@ func (l *listener) over(raw net.Conn) net.Conn {
 	if l.secure == nil {
 		return raw
 	}
-	return &secured{Conn: tls.Server(raw, l.secure), failures: &l.failures}
+	return &secured{Conn: tls.Server(raw, l.secure), of: l}
 }
 
 // Close stops accepting, once: both a drain and fasthttp close it.
@@ -100,27 +100,27 @@ func (l *listener) refuse(c net.Conn) {
 		refused.linger.Store(unreadMax)
 		defer refused.Close()
 		_ = c.SetDeadline(time.Now().Add(lingerTimeout)) // a fresh socket: only writing can fail
-		_, _ = refused.Write(l.overcrowded())
+		_, _ = refused.Write(l.whole("503 Service Unavailable",
+			&abi.Error{Kind: abi.Overloaded, Msg: "too many open connections; retry"}, "Retry-After: 1\r\nRetry-After-Ms: 1000\r\n"))
 	}()
 }
 
-// overcrowded is a whole HTTP response: no request was read, so fasthttp has no
-// part in it, and the body is one that the clients of every protocol understand, or
-// on the admin side one of its API. A page may read it where all pages may read the
-// answers of this side: which page asks is not known.
-func (l *listener) overcrowded() []byte {
-	e := &abi.Error{Kind: abi.Overloaded, Msg: "too many open connections; retry"}
-	body, pages := adminErrorBody(e.Kind.String(), e.Msg), ""
+// whole is an HTTP response with an error, and with more headers: no request was read, so fasthttp
+// has no part in it, and the body is one that the clients of every protocol understand, or on the
+// admin side one of its API. A page may read it where all pages may read the answers of this side:
+// which page asks is not known.
+func (l *listener) whole(status string, e *abi.Error, headers string) []byte {
+	body := adminErrorBody(e.Kind.String(), e.Msg)
 	if l.of == &l.s.conns {
 		body = familyModels.appendError(nil, e)
 		if c := l.s.cors.Load(); c.any {
-			pages = "Access-Control-Allow-Origin: *\r\nAccess-Control-Expose-Headers: " + c.exposed + "\r\n"
+			headers += "Access-Control-Allow-Origin: *\r\nAccess-Control-Expose-Headers: " + c.exposed + "\r\n"
 		}
 	}
 	id := engine.NewID(requestIDPrefix)
-	return fmt.Appendf(nil, "HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\n"+
-		"Content-Type: application/json\r\nContent-Length: %d\r\nRetry-After: 1\r\nRetry-After-Ms: 1000\r\n"+
-		"X-Llm-Request-Id: %s\r\nRequest-Id: %s\r\nX-Request-Id: %s\r\n%s\r\n%s", len(body), id, id, id, pages, body)
+	return fmt.Appendf(nil, "HTTP/1.1 %s\r\nConnection: close\r\n"+
+		"Content-Type: application/json\r\nContent-Length: %d\r\n"+
+		"X-Llm-Request-Id: %s\r\nRequest-Id: %s\r\nX-Request-Id: %s\r\n%s\r\n%s", status, len(body), id, id, id, headers, body)
 }
 
 const (

@@ -9,15 +9,17 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"corenode/wasm/abi"
 )
 
 // secured is a connection over TLS. One that ends before the first byte of a request,
 // most often in its handshake, ends in silence, as a plain one does: nobody is there
-// who would understand an answer.
+// who would understand an answer, but who asks in plain HTTP.
 type secured struct {
 	*tls.Conn
-	failures *failures
-	spoke    atomic.Bool // a byte of a request has come
+	of    *listener
+	spoke atomic.Bool // a byte of a request has come
 }
 
 // Read says what was wrong with TLS to the log alone. Whoever closes the connection may read
@@ -28,10 +30,33 @@ func (c *secured) Read(p []byte) (int, error) {
 	case n > 0:
 		c.spoke.Store(true)
 	case err != nil && !c.spoke.Load():
-		c.failures.add(err, time.Now())
+		c.of.failures.add(err, time.Now())
+		if e, ok := errors.AsType[tls.RecordHeaderError](err); ok && e.Conn != nil && beginsHTTP(e.RecordHeader) {
+			c.tellPlain(e.Conn)
+		}
 		return 0, io.EOF
 	}
 	return n, err
+}
+
+// tellPlain answers who asked in plain HTTP over what is below TLS, and lingers: the request was not read. The socket is
+// fresh, so writing does not wait.
+func (c *secured) tellPlain(below net.Conn) {
+	if own, ok := below.(*conn); ok {
+		below = own.Conn
+	}
+	_, _ = below.Write(c.of.whole("400 Bad Request",
+		&abi.Error{Kind: abi.InvalidRequest, Msg: "this address speaks TLS: use https://"}, ""))
+	(&conn{Conn: below}).drain(unreadMax, lingerTimeout)
+}
+
+// beginsHTTP says whether what came in place of a record's header is the beginning of a plain request.
+func beginsHTTP(header [5]byte) bool {
+	switch string(header[:]) {
+	case "GET /", "HEAD ", "POST ", "PUT /", "PATCH", "DELET", "OPTIO":
+		return true
+	}
+	return false
 }
 
 // complainEvery is how often the log says why connections over TLS fail.

@@ -116,7 +116,7 @@ func TestFailedHandshake(t *testing.T) {
 				t.Error("a certificate of nobody is trusted")
 			}
 		},
-		"does not look like a TLS handshake": func(c net.Conn) { _, _ = io.WriteString(c, request("GET", "/healthz", "")) },
+		"does not look like a TLS handshake": func(c net.Conn) { _, _ = io.WriteString(c, request("BREW", "/healthz", "")) },
 	} {
 		n := start(t, Config{Certificate: certificate, AdminCertificate: certificate}, newFakeBackend(nil))
 		for addr, cs := range map[string]*connections{n.addr: &n.s.conns, n.admin: &n.s.admins} {
@@ -130,6 +130,35 @@ func TestFailedHandshake(t *testing.T) {
 		}
 		n.checkUnasked(what)
 	}
+}
+
+// TestPlainHTTPWhereTLSIsSpoken: who asks in plain HTTP where TLS is spoken is told, however much was sent before the answer is read.
+func TestPlainHTTPWhereTLSIsSpoken(t *testing.T) {
+	certificate, _ := certificateOf(t)
+	n := start(t, Config{Certificate: certificate, AdminCertificate: certificate}, newFakeBackend(nil))
+	for _, asked := range []string{request("GET", "/healthz", ""), request("POST", "/v1/messages", strings.Repeat("x", unreadMax/2)),
+		request("DELETE", "/accounts", ""), request("OPTIONS", "/v1/messages", "")} {
+		ask := func(addr string) reply {
+			c := n.dialTo(addr)
+			defer c.Close()
+			if _, err := io.WriteString(c, asked); err != nil {
+				t.Fatal(err)
+			}
+			r := read(t, bufio.NewReader(c), "POST")
+			if checkIDs(t, r); r.StatusCode != 400 || !r.Close || !strings.Contains(r.body, "this address speaks TLS: use https://") {
+				t.Errorf("%.20q: %d %q %v", asked, r.StatusCode, r.body, r.Header)
+			}
+			return r
+		}
+		if r := ask(n.addr); r.errorType(t) != "invalid_request_error" {
+			t.Error(r.body)
+		}
+		checkAdminError(t, "invalid_request", ask(n.admin))
+	}
+	for _, cs := range []*connections{&n.s.conns, &n.s.admins} {
+		waitFor(t, "they are gone", func() bool { return cs.opened() == 0 })
+	}
+	n.checkUnasked("plain HTTP")
 }
 
 // TestFailuresOfTLSAreSaidOnce: however many connections fail, the log says so once for some time.
