@@ -147,10 +147,7 @@ func routeOf(target []byte) (route, family) {
 	if r, ok := routesByPath[string(path)]; ok {
 		return r, endpoints[r].family
 	}
-	if rest, ok := bytes.CutPrefix(path, []byte(modelPrefix)); ok {
-		if len(rest) == 0 {
-			return routeUnknown, familyModels
-		}
+	if rest, ok := bytes.CutPrefix(path, []byte(modelPrefix)); ok && len(rest) > 0 {
 		return routeModel, familyModels
 	}
 	return routeUnknown, familyOf(path)
@@ -174,15 +171,30 @@ func (s *Server) resourceOf(h *fasthttp.RequestHeader) resource {
 	return resource{route: r, family: f}
 }
 
-// familyOf decides the error format of a path that no endpoint has.
+// familyOf decides the error format of a path that no endpoint has, by its first segment but for slashes and
+// /v1, of which a wrong base URL makes too many or too few: whose clients ask for it.
 func familyOf(path []byte) family {
-	for _, prefix := range [...]string{"/v1/chat", "/v1/responses", "/v1/completions"} {
-		if rest, ok := bytes.CutPrefix(path, []byte(prefix)); ok && (len(rest) == 0 || rest[0] == '/') {
+	for segment := range bytes.SplitSeq(path, []byte{'/'}) {
+		switch string(segment) {
+		case "", "v1":
+		case "chat", "responses", "completions", "embeddings", "conversations", "assistants", "threads", "batches",
+			"vector_stores", "moderations", "images", "audio", "videos", "realtime", "fine_tuning", "uploads", "containers":
 			return familyChat
+		case "models", "files", "skills": // of either
+			return familyModels
+		default:
+			return familyMessages
 		}
 	}
 	return familyMessages
 }
+
+const (
+	keepsNoConversations = ": this service keeps no conversations; send the whole one with each request"
+	keepsNoFiles         = ": this service keeps no files"
+	hasNoBatches         = ": this service has no batches; send each request by itself"
+	isForText            = ": this service is for text alone"
+)
 
 // elsewhere has the beginnings of paths that clients ask for and no endpoint has, with what to do instead.
 var elsewhere = [...]struct{ prefix, instead string }{
@@ -193,6 +205,11 @@ var elsewhere = [...]struct{ prefix, instead string }{
 	{"/v1/responses/compact", ": send its input to /v1/responses, with a compaction_trigger as the last item"},
 	{"/v1/responses/", ": this service keeps no responses"},
 	{"/v1/embeddings", ": this service makes no embeddings"},
+	{"/v1/conversations", keepsNoConversations}, {"/v1/assistants", keepsNoConversations}, {"/v1/threads", keepsNoConversations},
+	{"/v1/files", keepsNoFiles}, {"/v1/vector_stores", keepsNoFiles}, {"/v1/skills", ": this service keeps no skills"},
+	{"/v1/batches", hasNoBatches}, {"/v1/messages/batches", hasNoBatches},
+	{"/v1/images", isForText}, {"/v1/audio", isForText}, {"/v1/videos", isForText},
+	{"/v1/moderations", ": this service judges no texts"},
 }
 
 // misplaced says of a path that no endpoint has what is wrong with the client's base URL, if that is it, or else what to do instead.

@@ -99,7 +99,9 @@ func TestPathOf(t *testing.T) {
 			t.Errorf("%q: %q", target, got)
 		}
 	}
-	for path, want := range map[string]family{"/v1/chat/completions": familyChat, "/v1/chats": familyMessages, "/v1/responses": familyChat, "/v1/responses/x": familyChat} {
+	for path, want := range map[string]family{"/v1/chat/completions": familyChat, "/v1/chats": familyMessages, "/v1/responses": familyChat, "/v1/responses/x": familyChat,
+		"/v1/embeddings": familyChat, "/v1/v1/responses": familyChat, "//v1//responses": familyChat, "/completions": familyChat, "/v1/files/x": familyModels,
+		"/v1/models/": familyModels, "/v1/v1/models": familyModels, "/v1/messages/batches": familyMessages, "/v1/": familyMessages, "/": familyMessages, "": familyMessages} {
 		if familyOf([]byte(path)) != want {
 			t.Errorf("%s is of family %d", path, familyOf([]byte(path)))
 		}
