@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # An unmodified coding agent completes a turn against the node: nothing but the
 # base URL, the key and the model names matters to the node; the other variables
-# keep the agent from the network and from asking for longer thinking.
+# keep the agent from the network and its system prompt as it is. With MAX_THINKING_TOKENS=0
+# it says nothing of thinking, which is on then.
 set -euo pipefail
 dir=$1
 mkdir -p "$dir/home" "$dir/project"
