@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"corenode/wasm/abi"
 )
@@ -139,8 +140,12 @@ func TestEventsInput(t *testing.T) {
 			if tr.Error(nil, &abi.Error{Kind: abi.Overloaded, Msg: "m", Param: "p"}, 503); len(r.errors) != 1 {
 				t.Fatal("no error was asked for")
 			}
+			waits := &abi.Error{Kind: abi.RateLimited, Msg: "m", RetryAfter: 86*time.Second + 1}
+			if tr.Error(nil, waits, 429); len(r.errors) != 2 || r.errors[1].Detail != (abi.Detail{Reason: abi.ReasonWait, Value: 86_001}) {
+				t.Errorf("of what can be tried again later, the error's input is %+v", r.errors)
+			}
 			if e := r.errors[0]; string(e.State) != "ss" || string(e.Kept) != "kept" || !bytes.Equal(e.History, want) ||
-				e.Status != 503 || e.Kind != abi.Overloaded || e.Msg != "m" || e.Param != "p" {
+				e.Status != 503 || e.Kind != abi.Overloaded || e.Detail != (abi.Detail{}) || e.Msg != "m" || e.Param != "p" {
 				t.Errorf("the error's input is %+v", e)
 			}
 			tr.Close()

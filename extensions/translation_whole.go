@@ -2,6 +2,7 @@ package extensions
 
 import (
 	"bytes"
+	"time"
 
 	"corenode/extensions/guest"
 	"corenode/wasm/abi"
@@ -77,6 +78,9 @@ func (t *Translation) Response(dst []byte, events []abi.Event) ([]byte, error) {
 func (t *Translation) Error(dst []byte, e *abi.Error, status int) []byte {
 	in := abi.ErrorInput{Facts: t.facts, State: t.state, Kept: t.kept, Status: status,
 		Kind: e.Kind, Detail: e.Detail, Param: e.Param, Msg: e.Msg}
+	if e.Reason == abi.ReasonNone && e.RetryAfter > 0 {
+		in.Detail = abi.Detail{Reason: abi.ReasonWait, Value: int64((e.RetryAfter + time.Millisecond - 1) / time.Millisecond)}
+	}
 	t.captured.Add(abi.OpError, in.Append)
 	if t.generation.manifest.History {
 		in.History = t.answer.frames

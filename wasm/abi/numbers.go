@@ -84,16 +84,17 @@ var kindNames = [kindEnd]string{
 type Reason uint16
 
 const (
-	ReasonNone      Reason = 0 // the message says all of it
-	ReasonField     Reason = 1 // the field cannot be served
-	ReasonLimit     Reason = 2 // as 1, because it is beyond a limit
-	ReasonSyntax    Reason = 3 // the messages body is no valid JSON at the field
-	ReasonWindow    Reason = 4 // prompt and answer do not fit the context window together
-	ReasonMemory    Reason = 5 // prompt and answer do not fit the node's memory together
-	ReasonAnyCall   Reason = 6 // a call is forced, of any tool, and there are no tools
-	ReasonNamedCall Reason = 7 // as 6, of one named tool
-	ReasonPrompt    Reason = 8 // the prompt alone does not fit the context window
-	reasonEnd       Reason = 9 // one past the last
+	ReasonNone      Reason = 0  // the message says all of it
+	ReasonField     Reason = 1  // the field cannot be served
+	ReasonLimit     Reason = 2  // as 1, because it is beyond a limit
+	ReasonSyntax    Reason = 3  // the messages body is no valid JSON at the field
+	ReasonWindow    Reason = 4  // prompt and answer do not fit the context window together
+	ReasonMemory    Reason = 5  // prompt and answer do not fit the node's memory together
+	ReasonAnyCall   Reason = 6  // a call is forced, of any tool, and there are no tools
+	ReasonNamedCall Reason = 7  // as 6, of one named tool
+	ReasonPrompt    Reason = 8  // the prompt alone does not fit the context window
+	ReasonWait      Reason = 9  // it can be tried again later
+	reasonEnd       Reason = 10 // one past the last
 )
 
 var reasonNames = [reasonEnd]string{
@@ -106,6 +107,7 @@ var reasonNames = [reasonEnd]string{
 	"any_call",
 	"named_call",
 	"prompt",
+	"wait",
 }
 
 // EventKind is the kind of an event frame; skip those you do not know. Append only: guests know the numbers.

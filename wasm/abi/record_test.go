@@ -300,6 +300,7 @@ func TestSentences(t *testing.T) {
 			"prompt and max_tokens together are 2 tokens; this node's memory holds 3",
 			"prompt and most together are 2 tokens; this node's memory holds 3"},
 		{"messages", Detail{Reason: ReasonPrompt, Value: 2, Bound: 1}, "2 is over 1", "messages: 2 is over 1", "2 is over 1"},
+		{"", Detail{Reason: ReasonWait, Value: 2}, "full", "full", "full"},
 		{"tool_choice", Detail{Reason: ReasonAnyCall}, "", `tool_choice: "any" needs tools`, `"required" needs tools`},
 		{"tool_choice", Detail{Reason: ReasonNamedCall}, "", `tool_choice: "tool" needs tools`, "a named tool needs tools"},
 	}

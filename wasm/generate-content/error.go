@@ -46,7 +46,11 @@ func (Translator) Error(dst []byte, in abi.ErrorInput) []byte {
 	dst = strconv.AppendInt(append(dst, `{"error":{"code":`...), int64(code), 10)
 	dst = abi.AppendEscaped(append(dst, `,"message":"`...), abi.Located(path, sentence))
 	dst = append(append(append(dst, `","status":"`...), names[kind].status...), '"')
-	if kind == abi.InvalidRequest && path != "" {
+	switch {
+	case in.Reason == abi.ReasonWait:
+		dst = append(dst, `,"details":[{"@type":"type.googleapis.com/google.rpc.RetryInfo","retryDelay":"`...)
+		dst = append(appendSeconds(dst, max(in.Value, 0)), `"}]`...)
+	case kind == abi.InvalidRequest && path != "":
 		dst = append(dst, `,"details":[{"@type":"type.googleapis.com/google.rpc.BadRequest","fieldViolations":[{"field":"`...)
 		dst = abi.AppendEscaped(dst, path)
 		dst = abi.AppendEscaped(append(dst, `","description":"`...), sentence)
@@ -57,6 +61,15 @@ func (Translator) Error(dst []byte, in abi.ErrorInput) []byte {
 		dst = append(dst, '\n')
 	}
 	return dst
+}
+
+// appendSeconds writes milliseconds as the protocol has a duration: 86s, 1.050s.
+func appendSeconds(dst []byte, ms int64) []byte {
+	dst = strconv.AppendInt(dst, ms/1000, 10)
+	if rest := ms % 1000; rest != 0 {
+		dst = append(dst, '.', byte('0'+rest/100), byte('0'+rest/10%10), byte('0'+rest%10))
+	}
+	return append(dst, 's')
 }
 
 // configNames are the fields of generationConfig by their native names.

@@ -40,6 +40,8 @@ var enumerations = []enumeration{
 			{name: "prompt", number: 8, doc: "the prompt alone does not fit the context window",
 				numbers: "value: its tokens, or as many as were counted; bound, the window; both 0 where a server elsewhere says it",
 				message: "why, without the path"},
+			{name: "wait", number: 9, doc: "it can be tried again later", numbers: "value: after how many milliseconds",
+				message: "the whole sentence"},
 		}},
 	{name: "event", wire: u8, doc: "kinds of event frames; skip those you do not know", entries: []entry{
 		{name: "start", number: 0, doc: "start of the answer"},

@@ -38,6 +38,7 @@ export namespace Reason {
   export const ANY_CALL: u16 = 6; // a call is forced, of any tool, and there are no tools
   export const NAMED_CALL: u16 = 7; // as 6, of one named tool
   export const PROMPT: u16 = 8; // the prompt alone does not fit the context window
+  export const WAIT: u16 = 9; // it can be tried again later
 }
 
 // Kinds of event frames; skip those you do not know.

@@ -93,6 +93,7 @@ enum {
 	CN_REASON_ANY_CALL = 6, /* a call is forced, of any tool, and there are no tools */
 	CN_REASON_NAMED_CALL = 7, /* as 6, of one named tool */
 	CN_REASON_PROMPT = 8, /* the prompt alone does not fit the context window */
+	CN_REASON_WAIT = 9, /* it can be tried again later */
 };
 
 /* kinds of event frames; skip those you do not know */

@@ -69,6 +69,8 @@ pub mod reason {
     pub const NAMED_CALL: u16 = 7;
     /// The prompt alone does not fit the context window.
     pub const PROMPT: u16 = 8;
+    /// It can be tried again later.
+    pub const WAIT: u16 = 9;
 }
 
 /// Kinds of event frames; skip those you do not know.
