@@ -25,7 +25,7 @@ import (
 // joinMax bounds each word with a database elsewhere while the node starts.
 const joinMax = 20 * time.Second
 
-// openStore opens where the node keeps its rows: a database that nodes share, or the data
+// openStore opens where the node keeps its rows, as they are: a database that nodes share, or the data
 // folder. Either way the folder is this node's alone until it closes.
 func (n *node) openStore() error {
 	open := n.openDatabase
@@ -43,7 +43,7 @@ func (n *node) openFolder() error {
 	if err := wantNoCluster(n.cfg.DataDir); err != nil {
 		return err
 	}
-	s, err := sqlite.Open(n.cfg.DataDir)
+	s, err := sqlite.OpenAsItIs(n.cfg.DataDir)
 	if err != nil {
 		return err
 	}
@@ -68,17 +68,35 @@ func (n *node) openDatabase() error {
 	}
 	n.sayOpenToGroup("store.password_file", n.cfg.Store.PasswordFile)
 	password := postgres.PasswordOf("store.password_file", n.cfg.Store.PasswordFile)
-	s, err := postgres.Open(postgres.Config{URL: n.cfg.Store.URL, Password: password, Node: id, Lease: n.lease})
+	s, err := postgres.OpenAsItIs(postgres.Config{URL: n.cfg.Store.URL, Password: password, Node: id, Lease: n.lease})
 	if err != nil {
 		return err
 	}
 	n.store, n.commons = s, newCommons(s, id, n)
 	n.onClose(slog.LevelError, "close the store", s.Close)
-	if err := store.JoinCluster(n.cfg.DataDir, id); err != nil {
+	return nil
+}
+
+// migrate brings the database up to the schema of this program, and makes this node one of those that share it.
+func (n *node) migrate() error {
+	m, err := n.store.(interface {
+		Migrate() (store.Migration, error)
+	}).Migrate()
+	if err != nil {
+		return err
+	}
+	if m.Changed() {
+		n.log.Warn(m.String())
+	}
+	s, shared := n.store.(*postgres.Store)
+	if !shared {
+		return nil
+	}
+	if err := store.JoinCluster(n.cfg.DataDir, n.commons.id); err != nil {
 		return err
 	}
 	n.warnOfReplicas(s)
-	return n.join(id, s)
+	return n.join(n.commons.id, s)
 }
 
 // wantNoCluster refuses a folder without store.url whose rows are elsewhere.

@@ -166,14 +166,15 @@ func bindError(key string, err error) error {
 	return fmt.Errorf("%s: %w", key, err)
 }
 
+// open takes its steps in an order in which a configuration that cannot be served fails before the database is migrated.
 func (n *node) open() error {
 	keepPrivate()
 	if err := os.MkdirAll(n.cfg.DataDir, 0o700); err != nil {
 		return err
 	}
 	for _, step := range []func() error{
-		n.openStore, n.listen, n.firstStart, n.followAccounts, n.openSpill, n.openModules, n.settleFormer, n.openCatalog,
-		n.startTree, n.openServer, n.meetNodes, n.announce,
+		n.openStore, n.listen, n.openCertificates, n.findToken, n.openCatalog, n.migrate, n.firstStart, n.followAccounts,
+		n.openSpill, n.openModules, n.settleFormer, n.startTree, n.openServer, n.meetNodes, n.announce,
 	} {
 		if err := step(); err != nil {
 			return err
@@ -279,12 +280,6 @@ func (n *node) startTree() (err error) {
 }
 
 func (n *node) openServer() error {
-	if err := n.openCertificates(); err != nil {
-		return err
-	}
-	if err := n.findToken(); err != nil {
-		return err
-	}
 	named, err := operators.ParseAll(n.cfg.Admin.Operators)
 	if err != nil {
 		return err

@@ -60,11 +60,17 @@ func printed[T any](text func(w io.Writer, value T)) func(T, error) (result, err
 // pages is a result that may be too long to hold: it is read while it is printed.
 type pages func(w io.Writer, asJSON bool) error
 
-// existing runs an action on a data folder that must be there; orNew makes it.
-func existing(do action) func(*cobra.Command, []string) error { return run(do, false) }
-func orNew(do action) func(*cobra.Command, []string) error    { return run(do, true) }
+// opening is how a data folder without a node is opened.
+type opening struct {
+	create bool // it need not be there
+	asItIs bool // a schema of an older program stays
+}
 
-func run(do action, create bool) func(*cobra.Command, []string) error {
+// existing runs an action on a data folder that must be there; orNew makes it.
+func existing(do action) func(*cobra.Command, []string) error { return run(do, opening{}) }
+func orNew(do action) func(*cobra.Command, []string) error    { return run(do, opening{create: true}) }
+
+func run(do action, how opening) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) (err error) {
 		cmd.SilenceUsage = true // from here on the call was well formed
 		dir, err := cmd.Flags().GetString("data-dir")
@@ -72,7 +78,7 @@ func run(do action, create bool) func(*cobra.Command, []string) error {
 			return err
 		}
 		fresh := !hasDatabase(dir)
-		client, hangUp, err := connect(dir, create)
+		client, hangUp, err := connect(dir, how, cmd.ErrOrStderr())
 		if err != nil {
 			return err
 		}
@@ -126,8 +132,8 @@ func (r result) although(cmd *cobra.Command, err error) error {
 	return err
 }
 
-// connect reaches the node that owns dir, or opens dir when none runs.
-func connect(dir string, create bool) (c *admin.Client, hangUp func() error, err error) {
+// connect reaches the node that owns dir, or opens dir when none runs. It tells errs of a migration.
+func connect(dir string, how opening, errs io.Writer) (c *admin.Client, hangUp func() error, err error) {
 	c, err = admin.Dial(dir)
 	if err == nil {
 		return c, func() error { return nil }, nil
@@ -139,7 +145,7 @@ func connect(dir string, create bool) (c *admin.Client, hangUp func() error, err
 		return nil, nil, err
 	}
 	has, inCluster := hasDatabase(dir), store.InCluster(dir)
-	if inCluster || !create && !has { // any other is opened below, which waits for a command that has it for a moment
+	if inCluster || !how.create && !has { // any other is opened below, which waits for a command that has it for a moment
 		if held, _ := store.Held(dir); held {
 			return nil, nil, unanswered(fmt.Errorf("%w: %s (process %s)", store.ErrLocked, dir, cmp.Or(store.Owner(dir), "unknown")), err)
 		}
@@ -151,11 +157,11 @@ func connect(dir string, create bool) (c *admin.Client, hangUp func() error, err
 			"remove node.id", dir, sqlite.DatabaseName)
 	case inCluster:
 		return nil, nil, fmt.Errorf("the rows of the node in %s are in PostgreSQL, and it does not run: start it first", dir)
-	case !create && !has:
+	case !how.create && !has:
 		return nil, nil, fmt.Errorf("%s is not a data folder: start a node with it, "+
 			"make an account in it, or name another with --data-dir", dir)
 	}
-	s, openErr := sqlite.Open(dir)
+	s, openErr := openFolder(dir, how, errs)
 	if errors.Is(openErr, store.ErrLocked) {
 		return nil, nil, unanswered(openErr, err)
 	}
@@ -163,6 +169,27 @@ func connect(dir string, create bool) (c *admin.Client, hangUp func() error, err
 		return nil, nil, openErr
 	}
 	return admin.Local(admin.New(s, nobody{}, nil, nil, nil)), s.Close, nil
+}
+
+// openFolder opens the rows of a folder without a node.
+func openFolder(dir string, how opening, errs io.Writer) (*sqlite.Store, error) {
+	s, err := sqlite.OpenAsItIs(dir)
+	if err != nil || how.asItIs {
+		return s, err
+	}
+	m, err := s.Migrate()
+	if err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	sayMigrated(errs, filepath.Join(dir, sqlite.DatabaseName), m)
+	return s, nil
+}
+
+// sayMigrated tells that the way back to an older program is closed.
+func sayMigrated(errs io.Writer, file string, m store.Migration) {
+	if m.Changed() {
+		fmt.Fprintf(errs, "%s: %v\n", file, m)
+	}
 }
 
 // unanswered is the error of a folder that a process has which could not be reached.

@@ -23,13 +23,14 @@ ledger and the node's secrets. The Wasm modules, which charges name, go into the
 new folder FILE.modules beside it, if there are any: keep both together. A running
 node writes FILE itself: its user must be able to, where it is. Under the unit that
 is below the data folder, and what ReadWritePaths= names. It goes on when this
-command is ended, and FILE is there when it is whole.`,
+command is ended, and FILE is there when it is whole. Of a folder without a node the copy
+has the schema that is there: the program that served it restores the copy, too.`,
 		Example: `  corenode backup ./corenode-2026-01-31.db
   corenode backup /var/lib/corenode/corenode-2026-01-31.db --data-dir /var/lib/corenode`,
 	}
 	dataDirFlag(cmd)
 	cmd.Flags().Bool("json", false, "print JSON")
-	cmd.RunE = existing(func(c *admin.Client, cmd *cobra.Command, args []string) (result, error) {
+	cmd.RunE = run(func(c *admin.Client, cmd *cobra.Command, args []string) (result, error) {
 		path, err := filepath.Abs(args[0])
 		if err != nil {
 			return result{}, err
@@ -46,7 +47,7 @@ command is ended, and FILE is there when it is whole.`,
 			fmt.Fprintf(w, "The database is in %s, and the modules, if there are any, in %s.modules.\n", path, path)
 			printMissing(w, done.ModulesMissing)
 		})(done, err)
-	})
+	}, opening{asItIs: true})
 	return cmd
 }
 
@@ -104,10 +105,12 @@ the node's start.`,
 		if err != nil {
 			return err
 		}
-		done, err := printed(printRestored)(sqlite.Restore(args[0], dir))
+		restored, err := sqlite.Restore(args[0], dir)
 		if err != nil {
 			return err
 		}
+		sayMigrated(cmd.ErrOrStderr(), filepath.Join(dir, sqlite.DatabaseName), restored.Migration)
+		done, _ := printed(printRestored)(restored, nil)
 		return show(cmd, done)
 	}
 	return cmd

@@ -185,7 +185,7 @@ reaches; again and again until it is interrupted.`,
 		if err != nil {
 			return err
 		}
-		c, hangUp, err := connect(dir, false)
+		c, hangUp, err := connect(dir, opening{}, cmd.ErrOrStderr())
 		if err != nil {
 			return err
 		}

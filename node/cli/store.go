@@ -76,7 +76,7 @@ func moveFolder(dir, url, passwordFile string, w io.Writer) (v store.Verificatio
 	if _, err := password(); err != nil {
 		return v, err
 	}
-	from, err := sqlite.Open(dir) // its lock keeps the node from starting
+	from, err := openFolder(dir, opening{}, w) // its lock keeps the node from starting
 	if err != nil {
 		return v, err
 	}

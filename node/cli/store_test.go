@@ -87,7 +87,7 @@ func TestStoreMigrate(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(dir, sqlite.DatabaseName+movedSuffix)); err != nil || hasDatabase(dir) || !store.InCluster(dir) {
 		t.Errorf("after the move: %v", err)
 	}
-	if _, _, err := connect(dir, true); err == nil || !strings.Contains(err.Error(), "in PostgreSQL") {
+	if _, _, err := connect(dir, opening{create: true}, io.Discard); err == nil || !strings.Contains(err.Error(), "in PostgreSQL") {
 		t.Errorf("a command without the node: %v", err)
 	}
 	to, err := postgres.Open(postgres.Config{URL: url})

@@ -365,7 +365,8 @@ func TestStepOfTheSchemaHoldsUpNobody(t *testing.T) {
 	}
 	done := make(chan error, 1)
 	go func() {
-		done <- s.migrate(t.Context(), append(migrations(), migration{reader: 1, script: `ALTER TABLE balances ADD COLUMN colour text`}))
+		_, err := s.migrate(t.Context(), append(migrations(), migration{reader: 1, script: `ALTER TABLE balances ADD COLUMN colour text`}))
+		done <- err
 	}()
 	for waiting := int64(0); waiting == 0; {
 		if waiting, err = s.count(`SELECT count(*) FROM pg_locks WHERE relation = 'balances'::regclass AND NOT granted`); err != nil {
@@ -392,24 +393,59 @@ func TestSchemaOfTheNextRelease(t *testing.T) {
 	s := dial(t, url, "one")
 	known := len(migrations())
 	next := append(migrations(), migration{reader: known, script: `ALTER TABLE accounts ADD COLUMN colour text NOT NULL DEFAULT ''`})
-	if err := s.migrate(t.Context(), next); err != nil {
+	if _, err := s.migrate(t.Context(), next); err != nil {
 		t.Fatal(err)
 	}
 	old := dial(t, url, "two")
 	a := storetest.MustCreate(t, old, "a", 5).ID
 	storetest.WantBalance(t, old, a, 5, 0)
 	after := append(next, migration{reader: known + 1, script: `ALTER TABLE accounts DROP COLUMN models`})
-	if err := s.migrate(t.Context(), after); err != nil {
+	if _, err := s.migrate(t.Context(), after); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := Open(Config{URL: url}); !errors.Is(err, store.ErrNewerSchema) || !strings.Contains(err.Error(), "version") {
 		t.Errorf("opened with %v, want ErrNewerSchema", err)
 	}
 	broken := append(after, migration{reader: known + 1, script: `CREATE TABLE half (x int); CREATE TABLE ledger (x int)`})
-	if err := s.migrate(t.Context(), broken); err == nil {
+	if _, err := s.migrate(t.Context(), broken); err == nil {
 		t.Error("a broken migration succeeded")
 	}
 	if err := s.Exec(`SELECT * FROM half`); err == nil {
 		t.Error("a failed migration left a table behind")
+	}
+}
+
+// TestOpenAsItIs: what is asked of a store before Migrate leaves the schema of an older program. A new database has one at once.
+func TestOpenAsItIs(t *testing.T) {
+	url, last := postgrestest.URL(t), len(migrations())
+	old := dial(t, url, "one")
+	if err := old.Exec(fmt.Sprintf(`ALTER TABLE audit DROP COLUMN node; UPDATE schema_version SET version = %d`, last-1)); err != nil {
+		t.Fatal(err)
+	}
+	s, err := OpenAsItIs(Config{URL: url, Node: "two"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if secret, err := s.Secret("node"); err != nil || len(secret) != 32 {
+		t.Errorf("the secret is %x, %v", secret, err)
+	}
+	if n, err := old.count(`SELECT version FROM schema_version`); n != int64(last-1) || err != nil {
+		t.Errorf("the schema is %d before Migrate, %v", n, err)
+	}
+	m, err := s.Migrate()
+	if err != nil || m.From != last-1 || m.To != last || !m.Changed() || !strings.HasSuffix(m.String(), "a program that knows schema 3 goes on with it") {
+		t.Errorf("Migrate: %+v: %v, %v", m, m, err)
+	}
+	if m, err := s.Migrate(); err != nil || m.Changed() {
+		t.Errorf("Migrate again: %+v, %v", m, err)
+	}
+	fresh, err := OpenAsItIs(Config{URL: postgrestest.URL(t), Node: "one"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer fresh.Close()
+	if m, err := fresh.Migrate(); err != nil || m.Changed() || m.To != last {
+		t.Errorf("Migrate of a new database: %+v, %v", m, err)
 	}
 }

@@ -58,16 +58,16 @@ const stepWait, stepPause = time.Second, 2 * time.Second
 
 // migrate runs the scripts that the database lacks, all in one transaction. A database that
 // a newer binary expanded is taken as it is.
-func (s *Store) migrate(ctx context.Context, all []migration) error {
+func (s *Store) migrate(ctx context.Context, all []migration) (store.Migration, error) {
 	for {
-		err := s.migrateOnce(ctx, all)
+		m, err := s.migrateOnce(ctx, all)
 		if e, ok := errors.AsType[*pgconn.PgError](err); !ok || e.Code != lockNotAvailable {
-			return err
+			return m, err
 		}
 		select {
 		case <-time.After(stepPause):
 		case <-ctx.Done():
-			return fmt.Errorf("another session has a table locked for long, such as a dump: %w", err)
+			return m, fmt.Errorf("another session has a table locked for long, such as a dump: %w", err)
 		}
 	}
 }
@@ -75,22 +75,18 @@ func (s *Store) migrate(ctx context.Context, all []migration) error {
 // lockNotAvailable is the code of the error that a lock was waited for as long as lock_timeout says.
 const lockNotAvailable = "55P03"
 
-func (s *Store) migrateOnce(ctx context.Context, all []migration) error {
-	_, err := s.try(ctx, pgx.TxOptions{}, func(ctx context.Context, tx pgx.Tx) error {
+func (s *Store) migrateOnce(ctx context.Context, all []migration) (m store.Migration, err error) {
+	_, err = s.try(ctx, pgx.TxOptions{}, func(ctx context.Context, tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock($1)`, migrateLock); err != nil {
 			return err
 		}
-		var version, reader int
-		err := tx.QueryRow(ctx, `SELECT version, reader FROM schema_version`).Scan(&version, &reader)
-		if e, ok := errors.AsType[*pgconn.PgError](err); ok && e.Code == "42P01" { // no such table
-			return errNew
-		}
+		version, reader, err := readVersion(ctx, tx, len(all))
 		if err != nil {
 			return err
 		}
-		if reader > len(all) {
-			return fmt.Errorf("%w: its schema is version %d, for binaries that know %d; this one knows %d",
-				store.ErrNewerSchema, version, reader, len(all))
+		m = store.Migration{From: version, To: max(version, len(all)), Reader: reader}
+		if version < len(all) {
+			m.Reader = all[len(all)-1].reader
 		}
 		if err := runScripts(ctx, tx, all, version); err != nil {
 			return err
@@ -102,11 +98,26 @@ func (s *Store) migrateOnce(ctx context.Context, all []migration) error {
 	})
 	if errors.Is(err, errNew) {
 		if err := s.makeVersion(ctx); err != nil {
-			return err
+			return m, err
 		}
 		return s.migrateOnce(ctx, all)
 	}
-	return err
+	return m, err
+}
+
+// readVersion reads the version of the schema, and that of its readers. One that a binary does not read which knows so many is an error.
+func readVersion(ctx context.Context, in interface {
+	QueryRow(context.Context, string, ...any) pgx.Row
+}, known int) (version, reader int, err error) {
+	err = in.QueryRow(ctx, `SELECT version, reader FROM schema_version`).Scan(&version, &reader)
+	if e, ok := errors.AsType[*pgconn.PgError](err); ok && e.Code == "42P01" { // no such table
+		return 0, 0, errNew
+	}
+	if err == nil && reader > known {
+		err = fmt.Errorf("%w: its schema is version %d, for binaries that know %d; this one knows %d",
+			store.ErrNewerSchema, version, reader, known)
+	}
+	return version, reader, err
 }
 
 // errNew says that the database has no schema of ours yet.

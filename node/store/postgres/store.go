@@ -78,8 +78,22 @@ type Store struct {
 	long     chan struct{} // has what the one long read of the ledger puts in
 }
 
-// Open connects, and brings the schema up to that of this binary.
+// Open is OpenAsItIs and Migrate.
 func Open(c Config) (*Store, error) {
+	s, err := OpenAsItIs(c)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := s.Migrate(); err != nil {
+		s.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+// OpenAsItIs connects. A new database gets the schema of this binary. Until Migrate it may be of an older schema, and only Secret and
+// Close are to be called.
+func OpenAsItIs(c Config) (*Store, error) {
 	settings, err := c.settings()
 	if err != nil {
 		return nil, fmt.Errorf("open store: %w", err) // it hides the password
@@ -101,11 +115,23 @@ func Open(c Config) (*Store, error) {
 	s := &Store{pool: pool, renew: renew, node: c.Node, lease: cmp.Or(c.Lease, DefaultLease), now: time.Now,
 		long: make(chan struct{}, 1)}
 	s.reading, s.endReads = context.WithCancel(context.Background())
-	if err := s.migrate(ctx, migrations()); err != nil {
+	version, _, err := readVersion(ctx, pool, len(migrations()))
+	if errors.Is(err, errNew) || err == nil && version == 0 {
+		_, err = s.migrate(ctx, migrations())
+	}
+	if err != nil {
 		pool.Close()
 		return nil, fmt.Errorf("open store: %w", known(err))
 	}
 	return s, nil
+}
+
+// Migrate brings the schema up to that of this binary, and says from which to which.
+func (s *Store) Migrate() (store.Migration, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), callMax)
+	defer cancel()
+	m, err := s.migrate(ctx, migrations())
+	return m, wrapped(known(err), "open store")
 }
 
 // LosingReplicas counts the replicas that stream from the database, where no commit waits for one

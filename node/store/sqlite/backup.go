@@ -176,6 +176,8 @@ type Restored struct {
 	store.Verification
 	ModulesMissing []string `json:"modules_missing"` // that rows name, and that have no file, or that are damaged and left out
 	Before         bool     `json:"restored_before"` // the database was there already, as the backup gives it
+	// Migration is what became of the schema: the backup's may be of an older program.
+	Migration store.Migration `json:"-"`
 }
 
 // Restore makes a data folder's database of a backup, with the modules that lie beside it. The folder
@@ -215,7 +217,7 @@ func restoreBy(apart, backup, dir string) (r Restored, err error) {
 	if err := wantBackup(path); err != nil {
 		return r, err
 	}
-	if r.Verification, err = prove(apart); err != nil {
+	if r.Verification, r.Migration, err = prove(apart); err != nil {
 		return r, err
 	}
 	if r.Before, err = sameBytes(path, final); err == nil && !r.Before {
@@ -313,23 +315,25 @@ func wantBackup(path string) error {
 
 // prove brings the database of a folder up to the schema of this binary and
 // verifies it. When it returns without an error, all of it is in its one file, on disk.
-func prove(dir string) (v store.Verification, err error) {
-	s, err := Open(dir)
+func prove(dir string) (v store.Verification, m store.Migration, err error) {
+	s, err := OpenAsItIs(dir)
 	if err != nil {
-		return v, err
+		return v, m, err
 	}
-	v, err = s.Verify()
+	if m, err = s.Migrate(); err == nil {
+		v, err = s.Verify()
+	}
 	if err == nil && len(v.Findings) > 0 {
 		err = fmt.Errorf("%w: the backup has %d faults, the first: %s", store.ErrInvalid, len(v.Findings), v.Findings[0])
 	}
 	if err = errors.Join(err, s.Close()); err != nil {
-		return v, err
+		return v, m, err
 	}
 	path := filepath.Join(dir, DatabaseName)
 	if info, err := os.Lstat(path + "-wal"); err == nil && info.Size() > 0 { // SQLite's Close does not say it
-		return v, fmt.Errorf("%d bytes of the WAL were not brought to the database", info.Size())
+		return v, m, fmt.Errorf("%d bytes of the WAL were not brought to the database", info.Size())
 	}
-	return v, syncFile(path)
+	return v, m, syncFile(path)
 }
 
 func copyDurably(from, to string) error {

@@ -71,18 +71,23 @@ func (c *conn) arrange() error {
 	return c.transaction(func() error { return c.db.Exec(script) })
 }
 
-// migrate runs the scripts that the database lacks, each in one transaction
-// with its version number, so that an interrupted one leaves the old schema.
-func (c *conn) migrate(scripts []string) error {
-	var version int64
-	err := c.view(func() (err error) {
+// version is that of the schema, 0 of a new database. One that this binary does not know is an error.
+func (c *conn) version() (version int64, err error) {
+	err = c.view(func() (err error) {
 		version, err = c.number(`PRAGMA user_version`)
 		return err
 	})
-	if err != nil {
-		return err
+	if err == nil {
+		err = wantKnown(version, len(migrations()))
 	}
-	if err := wantKnown(version, len(scripts)); err != nil {
+	return version, err
+}
+
+// migrate runs the scripts that the database lacks, each in one transaction
+// with its version number, so that an interrupted one leaves the old schema.
+func (c *conn) migrate(scripts []string) error {
+	version, err := c.version()
+	if err != nil {
 		return err
 	}
 	for ; version < int64(len(scripts)); version++ {

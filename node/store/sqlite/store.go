@@ -37,9 +37,22 @@ type Store struct {
 	now   func() time.Time // replaced by tests only
 }
 
-// Open locks the data folder, creating it (0700) when absent, and brings its
-// database up to the schema of this binary.
+// Open is OpenAsItIs and Migrate.
 func Open(dir string) (*Store, error) {
+	s, err := OpenAsItIs(dir)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := s.Migrate(); err != nil {
+		s.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+// OpenAsItIs locks the data folder, creating it (0700) when absent, and opens its database, a new one with the schema of this
+// binary. Until Migrate it may be of an older schema, and only Secret, Backup, Audit and Close are to be called.
+func OpenAsItIs(dir string) (*Store, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("open store: %w", err)
 	}
@@ -55,7 +68,7 @@ func Open(dir string) (*Store, error) {
 	return s, nil
 }
 
-// connect opens the connections; the writer migrates, and ends the WAL, before the readers look.
+// connect opens the connection for writing. A new database gets its schema at once: there is no older program that used it.
 func (s *Store) connect(path string) (err error) {
 	defer outOfMemory(&err)
 	removeTemporary(s.dir)
@@ -65,6 +78,28 @@ func (s *Store) connect(path string) (err error) {
 	if s.write, err = dialWriter(path); err != nil {
 		return err
 	}
+	version, err := s.write.version()
+	if err == nil && version == 0 {
+		err = s.write.migrate(migrations())
+	}
+	return err
+}
+
+// Migrate brings the database up to the schema of this binary, which an older one then refuses, and says from which to which.
+func (s *Store) Migrate() (m store.Migration, err error) {
+	before, err := s.write.version()
+	if err == nil {
+		err = s.ready(s.write.path)
+	}
+	if err != nil {
+		return m, fmt.Errorf("open store %s: %w", s.dir, err)
+	}
+	return store.Migration{From: int(before), To: len(migrations()), Reader: len(migrations())}, nil
+}
+
+// ready migrates and opens the readers; the writer ends the WAL before they look.
+func (s *Store) ready(path string) (err error) {
+	defer outOfMemory(&err)
 	if err := s.write.migrate(migrations()); err != nil {
 		return err
 	}
