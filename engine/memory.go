@@ -51,6 +51,32 @@ func PageBytesMax(f *modelfile.File, context int, c CacheOptions) (int64, error)
 	return pages * new(cpu.Backend).PageBytes(cfg.Pages(cfg.FullLayers()+1, c.PageTokens, 1, c.KV)), nil
 }
 
+// CheckContext is the error of Load on a CPU where the pages do not hold a context of so many tokens of a file's model. drafting is
+// Options.Draft. What else is wrong with the file is not said.
+func CheckContext(f *modelfile.File, id string, context int, drafting bool, c CacheOptions) error {
+	cfg, err := model.ReadConfig(f)
+	if err != nil {
+		return nil // Load says it
+	}
+	layers := cfg.FullLayers()
+	if drafting && cfg.HasPrediction(f) {
+		layers++
+	}
+	pageBytes := new(cpu.Backend).PageBytes(cfg.Pages(layers, c.PageTokens, 1, c.KV))
+	if c.Bytes/pageBytes*int64(c.PageTokens) >= int64(context) {
+		return nil
+	}
+	return fmt.Errorf("model %s: %w", id, noRoomForContext(id, context, c, pageBytes))
+}
+
+// noRoomForContext names the keys of which one has to change, and to what.
+func noRoomForContext(id string, context int, c CacheOptions, pageBytes int64) error {
+	fits := c.Bytes / pageBytes * int64(c.PageTokens)
+	need := int64((context+c.PageTokens-1)/c.PageTokens) * pageBytes
+	return fmt.Errorf("context_length is %d tokens, kv memory of %d bytes holds %d: set models.%s.kv.memory_bytes to %d or more, "+
+		"or models.%[4]s.context_length to %[3]d or less", context, c.Bytes, fits, id, need)
+}
+
 // sizeMemory divides the configured bytes into pages and state slots.
 func sizeMemory(o Options, m *model.Model, context int) (memory, error) {
 	s := memory{pageBytes: m.BytesPerPage(o.Cache.PageTokens, o.Cache.KV)}

@@ -252,7 +252,7 @@ func (e *Engine) fitContext(o Options) error {
 		return nil
 	}
 	if o.ContextLength > 0 {
-		return fmt.Errorf("context_length is %d tokens, kv memory of %d bytes holds %d", o.ContextLength, o.Cache.Bytes, fits)
+		return noRoomForContext(o.ID, o.ContextLength, o.Cache, e.memory.pageBytes)
 	}
 	e.info.ContextLength = fits
 	e.info.OutputMax = min(e.info.OutputMax, fits)

@@ -3,11 +3,15 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
 	"testing"
 
 	"corenode/engine"
 	"corenode/engine/embedded"
 	"corenode/engine/sample"
+	"corenode/node/cli"
 	"corenode/node/config"
 )
 
@@ -74,6 +78,55 @@ func TestTheEmbeddedContextFitsAnywhere(t *testing.T) {
 	defer e.Close()
 	if got := e.Info().ContextLength; got != embedded.ContextLength {
 		t.Errorf("context of %d tokens, want %d", got, embedded.ContextLength)
+	}
+}
+
+// TestContextThatThePagesDoNotHold: the start and the doctor say the same of it, which key and how much would do. What each
+// names does.
+func TestContextThatThePagesDoNotHold(t *testing.T) {
+	cfg := config.Default()
+	cfg.DataDir = t.TempDir()
+	load := func(change func(*config.Model)) (problems []string, err error) {
+		t.Helper()
+		m := cfg.Models["core-1.1"]
+		change(&m)
+		changed := *cfg
+		changed.Models = map[string]config.Model{"core-1.1": m}
+		o, err := engineOptions(&changed, "core-1.1", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		e, err := engine.Load(o)
+		if err == nil {
+			e.Close()
+		}
+		return cli.Measure(&changed, 1<<30).Contexts, err
+	}
+	problems, err := load(func(m *config.Model) { m.KV.MemoryBytes = 256 << 20 })
+	if err == nil || len(problems) != 1 || problems[0] != err.Error() {
+		t.Fatalf("the doctor says %q, the start: %v", problems, err)
+	}
+	for _, key := range []string{"models.core-1.1.kv.memory_bytes", "models.core-1.1.context_length"} {
+		if !strings.Contains(err.Error(), key) {
+			t.Errorf("%v does not name %s", err, key)
+		}
+	}
+	_, said, _ := strings.Cut(err.Error(), "set models.")
+	numbers := regexp.MustCompile(` to (\d+)`).FindAllStringSubmatch(said, -1)
+	if len(numbers) != 2 {
+		t.Fatalf("%v names %q, want bytes and tokens", err, numbers)
+	}
+	bytes, _ := strconv.ParseInt(numbers[0][1], 10, 64)
+	tokens, _ := strconv.Atoi(numbers[1][1])
+	for less, fails := range map[int64]bool{0: false, 1: true} {
+		for what, change := range map[string]func(*config.Model){
+			"the bytes":  func(m *config.Model) { m.KV.MemoryBytes = config.Size(bytes - less) },
+			"the tokens": func(m *config.Model) { m.KV.MemoryBytes, m.ContextLength = 256<<20, tokens+int(less) },
+		} {
+			if problems, err := load(change); (err != nil) != fails || (len(problems) > 0) != fails {
+				t.Errorf("%s, %d off: %v, and the doctor says %q", what, less, err, problems)
+			}
+		}
 	}
 }
 

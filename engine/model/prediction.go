@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"corenode/engine/kernel"
+	"corenode/engine/modelfile"
 )
 
 // predictionLayer is the layer behind the last one that predicts the token after the next
@@ -35,11 +36,20 @@ type predictionLayer struct {
 	remembered bool
 }
 
-// loadPrediction loads the first prediction block, if the file has one and does not
-// only mention it.
+// predictionPrefix begins the names of the tensors of the first prediction block.
+func (c Config) predictionPrefix() string { return fmt.Sprintf("blk.%d.", c.Layers) }
+
+// HasPrediction says whether a file of that config has the layer that LoadPredicting takes and Load leaves out, and
+// does not only mention it.
+func (c Config) HasPrediction(f *modelfile.File) bool {
+	_, there := f.Tensor(c.predictionPrefix() + "nextn.eh_proj.weight")
+	return there && archs[c.Arch].hybrid
+}
+
+// loadPrediction loads the first prediction block, if the file has one.
 func (m *Model) loadPrediction(t *tensors) {
-	c, p := m.cfg, fmt.Sprintf("blk.%d.", m.cfg.Layers)
-	if !archs[c.Arch].hybrid || !t.has(p+"nextn.eh_proj.weight") || len(t.errs) > 0 {
+	c, p := m.cfg, m.cfg.predictionPrefix()
+	if !c.HasPrediction(t.f) || len(t.errs) > 0 {
 		return
 	}
 	a := &predictionLayer{

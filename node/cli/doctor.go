@@ -111,7 +111,7 @@ func Measure(cfg *config.Config, memory int64) doctor.Facts {
 	if said {
 		memory = int64(own)
 	}
-	f.Memory = &doctor.Memory{Bytes: memory, Models: modelBytes(cfg, memory), Elsewhere: !said}
+	f.Memory, f.Contexts = &doctor.Memory{Bytes: memory, Models: modelBytes(cfg, memory), Elsewhere: !said}, contexts(cfg, memory)
 	return f
 }
 
@@ -236,18 +236,7 @@ func modelBytes(cfg *config.Config, memory int64) (total int64) {
 
 // sizes are the bytes of a model's file, 0 for one in the binary, and what its pages can take, whatever they may.
 func sizes(id string, m config.Model) (file, pages int64, err error) {
-	kv, err := kernel.ParseKVType(m.KV.DType)
-	if err != nil {
-		return 0, 0, err
-	}
-	var f *modelfile.File
-	context := m.ContextLength
-	if m.Path == "" {
-		context = cmp.Or(context, embedded.ContextLength)
-		f, err = modelfile.OpenBytes(id, embedded.Model(id))
-	} else {
-		f, err = modelfile.Open(m.Path)
-	}
+	f, context, c, err := openFile(id, m)
 	if err != nil {
 		return 0, 0, err
 	}
@@ -255,8 +244,43 @@ func sizes(id string, m config.Model) (file, pages int64, err error) {
 	if m.Path != "" {
 		file = f.Size()
 	}
-	pages, err = engine.PageBytesMax(f, context, engine.CacheOptions{PageTokens: m.KV.PageTokens, KV: kv})
+	pages, err = engine.PageBytesMax(f, context, c)
 	return file, pages, err
+}
+
+// openFile opens a model's file, or that in the binary. context is what the pages must hold, 0 where they decide it.
+func openFile(id string, m config.Model) (f *modelfile.File, context int, c engine.CacheOptions, err error) {
+	c.PageTokens, context = m.KV.PageTokens, m.ContextLength
+	if c.KV, err = kernel.ParseKVType(m.KV.DType); err != nil {
+		return nil, 0, c, err
+	}
+	if m.Path == "" {
+		context = cmp.Or(context, embedded.ContextLength)
+		f, err = modelfile.OpenBytes(id, embedded.Model(id))
+	} else {
+		f, err = modelfile.Open(m.Path)
+	}
+	return f, context, c, err
+}
+
+// contexts says of which models the pages do not hold the context_length: a start fails. What is wrong with a file the node says.
+func contexts(cfg *config.Config, memory int64) (problems []string) {
+	for _, id := range slices.Sorted(maps.Keys(cfg.Models)) {
+		m := cfg.Models[id]
+		if m.Engine != config.EngineCPU {
+			continue
+		}
+		f, context, c, err := openFile(id, m)
+		if err != nil {
+			continue
+		}
+		c.Bytes = m.KV.Pages(memory)
+		if err := engine.CheckContext(f, id, context, m.Speculation == config.SpeculationAuto, c); err != nil {
+			problems = append(problems, err.Error())
+		}
+		f.Close()
+	}
+	return problems
 }
 
 // backupPath is the call of the admin API that makes a backup.

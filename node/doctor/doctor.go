@@ -34,7 +34,9 @@ type Facts struct {
 	Now time.Time
 	// ConfigProblems are those of the configuration; what depends on it is not judged then.
 	ConfigProblems []string
-	Files          *Files
+	// Contexts says of which models of a valid configuration the pages do not hold the context_length.
+	Contexts []string
+	Files    *Files
 	// HugePages is the chosen word of transparent_hugepage/enabled.
 	HugePages *string
 	// Sync is the time of each of some syncs of a small write in the data folder.
@@ -139,12 +141,15 @@ func Examine(f Facts) (all []Finding) {
 type adder func(check string, state State, measured, do string)
 
 func examineConfig(f Facts, add adder) {
-	if len(f.ConfigProblems) == 0 {
+	switch {
+	case len(f.ConfigProblems) > 0:
+		add("configuration", Fail, strings.Join(f.ConfigProblems, "; "),
+			"correct the file, the variables or the flags; a start and a reload refuse it")
+	case len(f.Contexts) > 0:
+		add("configuration", Fail, strings.Join(f.Contexts, "; "), "set one of the keys that it names; the next start fails")
+	default:
 		add("configuration", OK, "it is valid", "")
-		return
 	}
-	add("configuration", Fail, strings.Join(f.ConfigProblems, "; "),
-		"correct the file, the variables or the flags; a start and a reload refuse it")
 }
 
 // worse is Warn or Fail by two bounds.
