@@ -61,6 +61,7 @@ const (
 	remedyTarget  = "build for core WebAssembly 2.0 with SIMD"
 	remedyRebuild = "build it again"
 	remedyPack    = "corenode module pack"
+	remedyNewer   = "packed for a newer node"
 	remedyClient  = "write what the protocol's clients read"
 	remedyAnswer  = "answer what follows a request that is taken"
 	remedyImports = "corenode.log and corenode.metric"
@@ -237,12 +238,12 @@ var manifests = []attack{
 		g.module.Custom(guest.ManifestSection, []byte(`{"name":"free","kind":"billing","version":"1","abi":"1.0","free":true}`))
 	})},
 	{"manifests", "no JSON", "manifest", "manifest: ", remedyPack, described("{")},
-	{"manifests", "an unknown key", "manifest", "unknown field", remedyPack,
+	{"manifests", "an unknown key", "manifest", "unknown field", remedyNewer,
 		described(`{"name":"x","kind":"billing","version":"1","abi":"1.0","network":true}`)},
 	{"manifests", "something behind it", "manifest", "something follows", remedyPack,
 		described(`{"name":"x","kind":"billing","version":"1","abi":"1.0"}{}`)},
-	{"manifests", "an unknown kind", "manifest", "kind is", remedyPack, described(`{"name":"x","kind":"root","version":"1","abi":"1.0"}`)},
-	{"manifests", "a version of the ABI that is none", "manifest", "this node speaks 1.0 and 1.1", remedyPack,
+	{"manifests", "an unknown kind", "manifest", "kind is", remedyNewer, described(`{"name":"x","kind":"root","version":"1","abi":"1.0"}`)},
+	{"manifests", "a version of the ABI that is none", "manifest", "this node speaks 1.0 and 1.1", remedyNewer,
 		described(`{"name":"x","kind":"billing","version":"1","abi":"2.0"}`)},
 	{"manifests", "negative ticks", "manifest", "zero or more", remedyPack,
 		described(`{"name":"x","kind":"billing","version":"1","abi":"1.0","ticks":{"call":-1}}`)},

@@ -89,6 +89,9 @@ func Refused(stage, fix, format string, args ...any) *LoadError {
 // fixRebuild is the remedy for a file in which something is wrong that no source says.
 const fixRebuild = "the file is damaged or was made by a tool with a fault: build it again with a current toolchain"
 
+// fixManifest is the remedy for a manifest that this node does not take. A newer one may know its keys, kinds and bounds.
+const fixManifest = "if it was packed for a newer node, upgrade this one; else correct it, and pack the module again: corenode module pack"
+
 // refusedByMeter takes reason and remedy apart, which the meter says in one.
 func refusedByMeter(stage string, err error) *LoadError {
 	r := Refused(stage, fixRebuild, "%w", err)

@@ -80,7 +80,7 @@ func readManifest(section []byte, n int) (Manifest, error) {
 	}
 	m, err := ParseManifest(section)
 	if err != nil {
-		return Manifest{}, Refused("manifest", "correct it, and pack the module again: corenode module pack", "%w", err)
+		return Manifest{}, Refused("manifest", fixManifest, "%w", err)
 	}
 	return m, nil
 }

@@ -91,7 +91,7 @@ func (m *Manifest) CheckConfig(config []byte) error {
 	}
 	schema, err := configSchema(m.ConfigSchema)
 	if err != nil { // the manifest was parsed, so this does not happen
-		return Refused("manifest", "correct it, and pack the module again: corenode module pack", "%w", err)
+		return Refused("manifest", fixManifest, "%w", err)
 	}
 	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(config))
 	if err == nil {
