@@ -96,7 +96,7 @@ func (p *Parser) feedChannels(dst []abi.Event, text string) []abi.Event {
 		p.buf, p.blank = p.buf[keep:], len(p.buf)-keep
 	case stateCall:
 		if len(p.buf) > heldMax {
-			p.state = stateAnswer
+			p.state, p.fresh = stateAnswer, false
 			dst = p.emitBuf(dst)
 		}
 	}

@@ -108,10 +108,14 @@ func TestChannelThoughts(t *testing.T) {
 func TestChannelBounds(t *testing.T) {
 	const to = `<|channel|>commentary to=functions.f<|message|>`
 	call := `{"a":"` + strings.Repeat("x", heldMax) + `"}`
+	long := strings.Repeat("x", heldMax+1024) // whole pieces
 	for text, want := range map[string]string{
 		strings.Repeat("h", headerMax+1) + "STOP":        strings.Repeat("h", headerMax+1),
 		to + call[:heldMax] + call[9:2000] + "STOP":      call[:heldMax] + call[9:2000],
 		to + call + "<|end|><|channel|>final<|message|>": call,
+		strings.Repeat("h", headerMax) + "<|message|>a":  "a",
+		to + long + "\n\n a":                             long + "\n\n a",
+		to + long + "STOP":                              long,
 	} {
 		blocks, _ := speak(t, Options{Tools: []Tool{{Name: "f"}}, Stops: []string{"STOP"}}, text, 1024, false)
 		if len(blocks) != 1 || blocks[0].kind != abi.BlockText || blocks[0].text != want {
