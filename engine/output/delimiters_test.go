@@ -35,6 +35,8 @@ var delimitedSamples = []struct {
 	{"an empty list", delimitersMistralList, `§[]`, `text [TOOL_CALLS][]`},
 	{"a list for arguments", delimitersDeepSeek, `§<｜tool▁call▁begin｜>noop<｜tool▁sep｜>[1]<｜tool▁call▁end｜><｜tool▁calls▁end｜>`,
 		`text <｜tool▁calls▁begin｜><｜tool▁call▁begin｜>noop<｜tool▁sep｜>[1]<｜tool▁call▁end｜><｜tool▁calls▁end｜>`},
+	{"arguments that are no JSON", delimitersDeepSeek, `§<｜tool▁call▁begin｜>noop<｜tool▁sep｜>none<｜tool▁call▁end｜><｜tool▁calls▁end｜>`,
+		`text <｜tool▁calls▁begin｜><｜tool▁call▁begin｜>noop<｜tool▁sep｜>none<｜tool▁call▁end｜><｜tool▁calls▁end｜>`},
 	{"cut", delimitersDeepSeek, `§<｜tool▁call▁begin｜>noop<｜tool▁sep｜>{`, `text <｜tool▁calls▁begin｜><｜tool▁call▁begin｜>noop<｜tool▁sep｜>{`},
 	{"a half of a pair", delimitersMistral, `§search[ARGS]{"q": "\ud800"}`, `tool search {"q":"\ufffd"}`},
 }

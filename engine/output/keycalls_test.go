@@ -30,6 +30,7 @@ var keySamples = []struct{ name, in, want string }{
 	{"no value", "§search\n<arg_key>q</arg_key></arg_value></tool_call>", "text <tool_call>search\n<arg_key>q</arg_key></arg_value></tool_call>"},
 	{"cut", "§search\n<arg_key>q</arg_key>\n<arg_value>1", "text <tool_call>search\n<arg_key>q</arg_key>\n<arg_value>1"},
 	{"no name", "§" + strings.Repeat("x", 300) + "§noop</tool_call>", "text <tool_call>" + strings.Repeat("x", 300) + "|tool noop {}"},
+	{"a tag that is no name", "§<b>§noop</tool_call>", "text <tool_call><b>|tool noop {}"},
 	{"a line that is no name", "§find\n§noop</tool_call>", "text <tool_call>find|tool noop {}"},
 }
 
