@@ -84,10 +84,8 @@ func appendValue(b []byte, text string, allowed Types, exact bool) []byte {
 			return append(b, number...)
 		}
 	}
-	if allowed&(TypeArray|TypeObject) != 0 {
-		if value, ok := readComposite(trimmed, allowed); ok {
-			return append(b, value...)
-		}
+	if value, ok := readComposite(trimmed, allowed); ok {
+		return append(b, value...)
 	}
 	return appendString(b, text)
 }
