@@ -128,8 +128,11 @@ func TestListedValuesAreDear(t *testing.T) {
 	}
 	usual := `{"enum":[` + many(300, `"0c0a6e7e-6d0f-4b3c-9d6e-N"`) + `],"anyOf":[{"pattern":"^.{1,255}$"},
 		{"pattern":"^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{1,12}$"}]}`
-	if _, err := Compile(Form{Text: json.RawMessage(usual)}); err != nil {
-		t.Error(err)
+	ranges := `{"type":"string","anyOf":[` + many(220, `{"pattern":"^[à-ü]N$"}`) + `]}` // not of either case
+	for _, schema := range []string{usual, ranges} {
+		if _, err := Compile(Form{Text: json.RawMessage(schema)}); err != nil {
+			t.Error(err)
+		}
 	}
 }
 
@@ -334,6 +337,8 @@ func TestArguments(t *testing.T) {
 		{`{"type":"string","pattern":"^<[a-z]+>$"}`, nil, nil},
 		{`{"type":"string","pattern":"^[^a]$"}`, []string{"b", ">"}, []string{"<", "a"}},
 		{`{"type":"string","pattern":"^a[\\n\\t]b$"}`, []string{"a\nb", "a\tb"}, []string{"ab", "a b"}},
+		{`{"type":"string","pattern":"^[\"a]$"},"y":{"type":"array","items":{"type":"string","pattern":"^[\"a]$"}}`,
+			[]string{`"`, "a\n</parameter>\n<parameter=y>\n[\"\\\"\"]"}, []string{`\"`, "a\n</parameter>\n<parameter=y>\n[\"\"\"]"}},
 	} {
 		schema := json.RawMessage(`{"type":"object","properties":{"x":` + c.parameter + `}}`)
 		g, err := Compile(Form{Calls: []Tool{{Name: "t", Schema: schema}}})

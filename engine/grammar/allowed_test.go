@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode"
+	"unicode/utf8"
 
 	"corenode/engine/grammar"
 )
@@ -32,6 +34,47 @@ func TestAllowedStaysBesideEnding(t *testing.T) {
 				}
 				m.Accept(int32(c))
 			}
+		}
+	}
+}
+
+// TestBlanksOfPatterns: \S in a pattern is no blank and no end of a line of ECMAScript, and the characters beside those.
+func TestBlanksOfPatterns(t *testing.T) {
+	_, v := tokens()
+	g, err := grammar.Compile(grammar.Form{Text: json.RawMessage(`{"type":"string","pattern":"^\\S$"}`)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	blank := func(r rune) bool {
+		return unicode.Is(unicode.Zs, r) || strings.ContainsRune("\t\n\v\f\r\u2028\u2029\ufeff", r)
+	}
+	for r := rune(0xa0); r <= unicode.MaxRune; r++ {
+		if edge := blank(r-1) || blank(r+1); utf8.ValidRune(r) && (edge || blank(r)) {
+			if got := taken(g, v, json.RawMessage(`"`+string(r)+`"`)); got == blank(r) {
+				t.Errorf("%U may be written: %v", r, got)
+			}
+		}
+	}
+}
+
+// TestEnding: what Ending gives has the end of a list and not its next item; what Allowed gives has both.
+func TestEnding(t *testing.T) {
+	_, v := tokens()
+	g, err := grammar.Compile(grammar.Form{Text: json.RawMessage(`{"type":"array","items":{"type":"null"}}`)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := g.NewMatcher(v)
+	for _, c := range []byte("[null") {
+		m.Accept(int32(c))
+	}
+	has := func(ids []uint64, c byte) bool { return ids[c>>6]>>(c&63)&1 != 0 }
+	for range 2 {
+		if ending := m.Ending(); !has(ending, ']') || has(ending, ',') {
+			t.Errorf("an end that is wanted: ] %v, a comma %v", has(ending, ']'), has(ending, ','))
+		}
+		if allowed := m.Allowed(); !has(allowed, ']') || !has(allowed, ',') {
+			t.Errorf("an end that is not: ] %v, a comma %v", has(allowed, ']'), has(allowed, ','))
 		}
 	}
 }

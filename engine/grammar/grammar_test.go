@@ -151,6 +151,11 @@ func TestText(t *testing.T) {
 			[]string{"5", "6", "7"}, []string{"3", "4", "8"}},
 		{`{"type":"integer","allOf":[{"minimum":3},{"exclusiveMinimum":3},{"maximum":6},{"exclusiveMaximum":6}]}`, []string{"4", "5"}, []string{"3", "6"}},
 		{`{"type":"integer","allOf":[{"exclusiveMinimum":3},{"minimum":3},{"exclusiveMaximum":6},{"maximum":6}]}`, []string{"4", "5"}, []string{"3", "6"}},
+		{`{"enum":[3,4,5,6],"exclusiveMinimum":3,"exclusiveMaximum":6}`, []string{"4", "5"}, []string{"3", "6"}},
+		{`{"type":"number","exclusiveMinimum":1}`, []string{"1.1", "2"}, []string{"1", "1.0", "1e0"}},
+		{`{"type":"integer","minimum":1e24}`, []string{"1" + strings.Repeat("0", 24), strings.Repeat("9", 26)}, []string{strings.Repeat("9", 24), "1" + strings.Repeat("0", 26)}},
+		{`{"type":"number","exclusiveMinimum":1e-16,"maximum":1}`, []string{"0.00000000000000011"}, []string{"0.0000000000000001"}},
+		{`{"type":"number","minimum":0,"exclusiveMaximum":1e-16}`, []string{"0.00000000000000009"}, []string{"0.0000000000000001"}},
 		{`{"allOf":[{"type":["integer","string"]},{"type":["integer","null"]},{"minimum":3}]}`, []string{"3", "10"}, []string{"2", `"a"`, "null"}},
 	} {
 		g, err := Compile(Form{Text: json.RawMessage(c.schema)})
@@ -222,6 +227,7 @@ func TestWrong(t *testing.T) {
 		{`{"properties":{"a":{"allOf":[{},{"oneOf":{}}]}}}`, "/properties/a/allOf/1/oneOf", "oneOf is no list"},
 		{`{"properties":{"a":{"items":"x"}}}`, "/properties/a/items", "a schema is an object, true or false"},
 		{`{"properties":{"a":{"$ref":"#/$defs/b"}}}`, "/properties/a/$ref", `"#/$defs/b" is not found`},
+		{`{"properties":{"a":{"$ref":"#/anyOf/-1"}},"anyOf":[true]}`, "/properties/a/$ref", `"#/anyOf/-1" is not found`},
 		{`{"properties":{"a":{"$ref":7}}}`, "/properties/a/$ref", `7 is not found`},
 		{`{"properties":{"a":{"$ref":"#/$defs/b"}},"$defs":{"b":{"allOf":[{"$ref":"#/$defs/b"}]}}}`, "/$defs/b", "without end"},
 		{`{"properties":{"a":{"type":"array","items":{"enum":[]},"minItems":1}},"required":["a"]}`, "/properties/a/items", "no value is of this schema"},
