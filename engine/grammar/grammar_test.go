@@ -301,6 +301,52 @@ func TestCallOfAFreeAnswer(t *testing.T) {
 	say("bye", false)
 }
 
+// TestMarkerOfAForm: where a call has to be made its marker is the one token that begins it, also behind a thought, which it ends.
+func TestMarkerOfAForm(t *testing.T) {
+	const marker = 257
+	v := NewVocabulary(258, func(id int32) []byte {
+		if id < 256 {
+			return []byte{byte(id)}
+		}
+		return nil
+	}, []int32{256}, marker)
+	for _, c := range []struct {
+		thinking     bool
+		before       string
+		marks, spell bool // whether the token, and its text, may come then
+	}{
+		{false, "", true, false}, {true, "hm", true, true}, {true, "hm</think>", true, false}, {true, "hm</think>\n\n", true, false},
+		{true, "hm</thin", true, true},
+	} {
+		g, err := Compile(Form{Thinking: c.thinking, Marked: true, JSONCalls: true, SingleCall: true, Calls: []Tool{{"f", Object}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		m := g.NewMatcher(v)
+		say := func(text string) {
+			t.Helper()
+			for i := range len(text) {
+				if !m.Allows(int32(text[i])) {
+					t.Fatalf("%+v: %q: byte %d is not allowed", c, text, i)
+				}
+				m.Accept(int32(text[i]))
+			}
+		}
+		say(c.before)
+		if m.Allows(marker) != c.marks || m.Allows('<') != c.spell {
+			t.Errorf("%+v: the token may come: %v, its text: %v", c, m.Allows(marker), m.Allows('<'))
+		}
+		m.Accept(marker)
+		if m.Allows(marker) || m.Allows('<') {
+			t.Errorf("%+v: a marker behind the marker", c)
+		}
+		say("\n{\"name\": \"f\", \"arguments\": {}}\n</tool_call>")
+		if !m.Complete() || m.Allows(marker) {
+			t.Errorf("%+v: complete %v, or another call may follow", c, m.Complete())
+		}
+	}
+}
+
 // TestNowhere: behind a token that is not allowed only stop tokens are, whatever comes then. Where nothing is held all are.
 func TestNowhere(t *testing.T) {
 	const stop, marker, size = 256, 257, 258
