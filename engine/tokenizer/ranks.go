@@ -21,8 +21,8 @@ func ranksVocab(text, config []byte) (v Vocab, err error) {
 	ids := map[string]bool{}
 	var tokens []string
 	for line := range bytes.Lines(text) {
-		token, rank, ok := bytes.Cut(bytes.TrimSpace(line), []byte(" "))
-		if !ok && len(token) == 0 {
+		token, rank, _ := bytes.Cut(bytes.TrimSpace(line), []byte(" "))
+		if len(token) == 0 {
 			continue
 		}
 		raw, err := base64.StdEncoding.DecodeString(string(token))
