@@ -244,6 +244,9 @@ func TestStopsConverted(t *testing.T) {
 				t.Errorf("of %v, answers end with %v once converted", ids, tok.Stops())
 			}
 		}
+		if own, _ := f.Ints(stopsKey); len(own) > 0 && !slices.Equal(own, []int64{5, 6, 8, 9}) {
+			t.Errorf("of %v, a key of our own has %v, want those that no other has, each once", ids, own)
+		}
 		if more := len(ids) > 2; f.Has(stopsKey) != more {
 			t.Errorf("of %v, a key of our own is there: %v, want %v", ids, !more, more)
 		}

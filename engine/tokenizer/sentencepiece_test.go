@@ -134,6 +134,26 @@ func TestSentencePieceConverted(t *testing.T) {
 			t.Fatal(err)
 		}
 		sameIDs(t, r.Texts, form.IDs, prompt(tok))
+		var model struct {
+			Vocab  map[string]int
+			Merges []jsonMerge
+		}
+		scores, err := f.Floats("tokenizer.ggml.scores")
+		if err := errors.Join(err, json.Unmarshal(r.JSON["model"], &model)); err != nil {
+			t.Fatal(err)
+		}
+		first := map[int]int{} // by token
+		for rank, merge := range model.Merges {
+			id := model.Vocab[strings.ReplaceAll(string(merge), " ", "")]
+			if _, known := first[id]; !known {
+				first[id] = rank + 1
+			}
+		}
+		for id, score := range scores {
+			if score != -float32(first[id]) {
+				t.Fatalf("the score of token %d is %v, want minus the rank of the first merge that makes it, %d", id, score, first[id])
+			}
+		}
 		each := strings.Contains(string(form.Normalizer), "Prepend") || strings.Contains(string(form.PreTokenizer), "always")
 		if put, err := f.Bool("tokenizer.ggml.add_space_prefix"); err != nil || put != each {
 			t.Errorf("%s %s: add_space_prefix is %v, %v", form.Normalizer, form.PreTokenizer, put, err)

@@ -194,6 +194,33 @@ func TestMergeAgainstDefinition(t *testing.T) {
 	}
 }
 
+// TestHeap: entries come out in rising order, those that were there and those that are pushed in between.
+func TestHeap(t *testing.T) {
+	r := rand.New(rand.NewPCG(5, 6))
+	for n := range 300 {
+		var s mergeScratch
+		var want []uint64
+		for range n {
+			s.heap = append(s.heap, r.Uint64N(1000))
+		}
+		want = slices.Clone(s.heap)
+		for i := (n - 2) / heapWays; i >= 0; i-- {
+			s.down(i)
+		}
+		for len(want) > 0 {
+			slices.Sort(want)
+			if got := s.pop(); got != want[0] {
+				t.Fatalf("of %d entries at first, %d comes before %d", n, got, want[0])
+			}
+			if want = want[1:]; r.IntN(3) == 0 {
+				entry := r.Uint64N(1000)
+				s.push(entry)
+				want = append(want, entry)
+			}
+		}
+	}
+}
+
 func TestIgnoreMerges(t *testing.T) {
 	for pre, wantOne := range map[string]bool{"qwen2": false, "llama-bpe": true} {
 		v := smallVocab(t, pre)
@@ -231,8 +258,11 @@ func TestStopsOfLlama(t *testing.T) {
 
 func TestKinds(t *testing.T) {
 	v := smallVocab(t, "llama-bpe")
-	v.AddBOS, v.BOS = true, 509
+	v.AddBOS, v.BOS, v.Types['a'] = true, 509, 0 // no type says a normal one
 	tok := build(t, v)
+	if got := tok.Bytes(tok.Encode(nil, "a")[0]); string(got) != "a" {
+		t.Errorf("a token without a type stands for %q", got)
+	}
 	if tok.Size() != 518 {
 		t.Errorf("size %d", tok.Size())
 	}
@@ -313,7 +343,7 @@ func TestMissingBytes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, text := range []string{"\xff", "\x05", "\xc0\xc1", "the \U00040000 server's\x05\x05 \U0007ffff", "!\xf1!", "é\xc3\xa9\U0001f642",
+	for _, text := range []string{"\xff", "\x05", "\x00the\x00", "!\x00\xf1\x00", "\xc0\xc1", "the \U00040000 server's\x05\x05 \U0007ffff", "!\xf1!", "é\xc3\xa9\U0001f642",
 		strings.Repeat("!\U00040000", 4), strings.Repeat("\U00040000", 20), strings.Repeat("\xf1", 100),
 		strings.Repeat("!\U00040000", 1<<15), strings.Repeat("\xff", 1<<18), strings.Repeat("\xff", 1<<17) + "the"} {
 		want := slices.DeleteFunc(whole.Encode(nil, text), func(id int32) bool { return slices.Contains(missing, byte(id)) && id < 256 })
