@@ -147,6 +147,7 @@ func TestJSONRefusals(t *testing.T) {
 		{"gpt-2", "does not say how", `"use_regex":true`, `"use_regex":false`},
 		{"smollm", `the type "Digits"`, `"individual_digits":true`, `"individual_digits":false`},
 		{"deepseek-v3", "which is none of", `"use_regex":false`, `"use_regex":true`},
+		{"deepseek-v3", "which is none of", `"type":"ByteLevel"`, `"type":"Metaspace"`},
 		{"deepseek-v3", "which is none of", `"add_prefix_space":false`, `"add_prefix_space":true`},
 	} {
 		good := string(asJSON(t, smallVocab(t, c.pre), false))
@@ -156,6 +157,21 @@ func TestJSONRefusals(t *testing.T) {
 		}
 		if _, err := fromJSON([]byte(changed)); err == nil || !strings.Contains(err.Error(), c.what) {
 			t.Errorf("%s with %q: %v, want an error that says %q", c.pre, c.to, err, c.what)
+		}
+	}
+}
+
+// TestFilesBesideRefused: a file beside a tokenizer.json that cannot be read is no file without a word.
+func TestFilesBesideRefused(t *testing.T) {
+	for _, name := range []string{"config.json", "tokenizer_config.json", "generation_config.json"} {
+		_, err := FromJSON(asJSON(t, smallVocab(t, "qwen2"), false), func(of string) []byte {
+			if of == name {
+				return []byte("{")
+			}
+			return nil
+		})
+		if err == nil || !strings.Contains(err.Error(), name) {
+			t.Errorf("%s: %v", name, err)
 		}
 	}
 }
@@ -338,8 +354,14 @@ func TestFirstToken(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if id, add := tok.BOS(); add != want || want && id != 510 {
-			t.Errorf("%s: %d, %v", post, id, add)
+		again, err := FromFile(converted(t, []byte(`{"post_processor":`+post+","+text[1:])))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, tok := range []*Tokenizer{tok, again} {
+			if id, add := tok.BOS(); add != want || want && id != 510 {
+				t.Errorf("%s: %d, %v", post, id, add)
+			}
 		}
 	}
 }

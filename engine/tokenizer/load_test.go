@@ -99,7 +99,7 @@ func TestFromFileRefuses(t *testing.T) {
 		{"token_type", "x", "token_type"}, {"token_type", []int32{-1}, "token 0 is -1"}, {"pre", uint8(1), "tokenizer.ggml.pre"},
 		{"eom_token_id", "x", "eom_token_id"}, {"eos_token_id", int32(-2), "is -2"},
 		{"eos_token_id", "x", "eos_token_id"}, {"eos_token_id", []int32{1, 2}, "eos_token_id"},
-		{"eos_token_id", uint32(518), "518"}, {"add_bos_token", uint8(1), "add_bos_token"},
+		{"eos_token_id", uint32(518), "518"}, {"eos_token_id", int64(5 - 1<<40), "no token has that id"}, {"add_bos_token", uint8(1), "add_bos_token"},
 	}
 	for _, c := range cases {
 		m := vocabMeta(smallVocab(t, "qwen2"))

@@ -255,6 +255,11 @@ func TestSentencePieceRefusals(t *testing.T) {
 			m["token_type"] = append(slices.Clone(r.Models[0].Types), typeNormal, typeNormal)
 			m["scores"] = append(slices.Clone(r.Models[0].Scores), 0, 0)
 		},
+		"that guards content": func(m map[string]any) {
+			m["tokens"] = append(slices.Clone(r.Models[0].Tokens), "<\uFDD0>")
+			m["token_type"] = append(slices.Clone(r.Models[0].Types), typeUserDefined)
+			m["scores"] = append(slices.Clone(r.Models[0].Scores), 0)
+		},
 		"but 3 scores":     func(m map[string]any) { m["scores"] = []float32{1, 2, 3} },
 		"scores":           func(m map[string]any) { delete(m, "scores") },
 		"are supported":    func(m map[string]any) { m["model"] = "t5" },
@@ -278,6 +283,7 @@ func TestSentencePieceRefusals(t *testing.T) {
 		"pre_tokenizer has the type":        {"pre_tokenizer", `{"type":"Whitespace"}`},
 		"want Metaspace that does not":      {"pre_tokenizer", `{"type":"Metaspace","replacement":"▁","prepend_scheme":"first","split":true}`},
 		`has the type "Metaspace"`:          {"pre_tokenizer", `{"type":"Metaspace","replacement":"▁","prepend_scheme":"first"}`},
+		`has the type "Other"`:              {"pre_tokenizer", `{"type":"Other","replacement":"▁","prepend_scheme":"first","split":false}`},
 		"model.ignore_merges":               {"model", `{"type":"BPE","byte_fallback":true,"ignore_merges":true}`},
 		"want Prepend of U+2581 and Replac": {"normalizer", `{"type":"Prepend","prepend":"x"}`},
 	} {

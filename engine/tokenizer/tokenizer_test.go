@@ -316,6 +316,8 @@ func TestNewRefuses(t *testing.T) {
 		{"missing line break", func(v *Vocab) { v.Tokens['\n'] += "x" }, "no token for the byte 0x0a"},
 		{"merge form", func(v *Vocab) { v.Merges[7] = "abc" }, "merge 7"},
 		{"merge parts", func(v *Vocab) { v.Merges[7] = "q qq" }, "merge 7"},
+		{"merge of no token on the left", func(v *Vocab) { v.Tokens[300], v.Merges[7] = "zqzq", "zqz q" }, "merge 7"},
+		{"merge of no token on the right", func(v *Vocab) { v.Tokens[300], v.Merges[7] = "zqzq", "z qzq" }, "merge 7"},
 		{"special with guard", func(v *Vocab) { v.Tokens[511] = "<\uFDD0>" }, "special token 511"},
 		{"special not UTF-8", func(v *Vocab) { v.Tokens[511] = "<\xff>" }, "special token 511"},
 		{"special too long", func(v *Vocab) { v.Tokens[511] = strings.Repeat("x", 2000) }, "special token 511"},
