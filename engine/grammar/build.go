@@ -522,9 +522,6 @@ func (b *builder) follow(s int32, to func(byte) (int32, bool)) {
 // runes is one character from one to another, both included, as UTF-8: ranges of
 // equal length are cut where all of their last bytes are free.
 func runes(from, to rune) expr {
-	if from < utf8.RuneSelf && to < utf8.RuneSelf {
-		return oneOf(span(byte(from), byte(to)))
-	}
 	for _, last := range []rune{utf8.RuneSelf - 1, 0x7ff, 0xd7ff, 0xdfff, 0xffff} { // of each length; surrogates are none
 		if from <= last && last < to {
 			if last == 0xdfff {
