@@ -320,6 +320,7 @@ func TestArguments(t *testing.T) {
 	}{
 		{`{"enum":["true",false]}`, nil, nil},
 		{`{"enum":["1",2]}`, nil, nil},
+		{`{"enum":["null",null]}`, nil, nil},
 		{`{"enum":["a</parameter>\n<parameter=b>"]}`, nil, nil},
 		{`{"enum":["\na\n","","null","5"]}`, []string{"\na\n", "", "null", "5"}, []string{"a"}},
 		{`{"enum":[1e400]}`, nil, nil},
@@ -455,6 +456,10 @@ func TestKeyCalls(t *testing.T) {
 	g = compile(`{"anyOf":[{"type":"object","required":["a"]},{"type":"object","required":["b"]}]}`)
 	if !matches(g, vocabulary(), "<tool_call>\n{\"name\": \"t\", \"arguments\": {\"b\": 1}}\n</tool_call>") {
 		t.Error("arguments of an alternative cannot be written as JSON")
+	}
+	g = compile(`{"type":"object","additionalProperties":{"type":"integer"}}`)
+	if !matches(g, vocabulary(), "<tool_call>\n{\"name\": \"t\", \"arguments\": {\"b\": 1}}\n</tool_call>") {
+		t.Error("arguments that no schema names cannot be written as JSON")
 	}
 }
 

@@ -108,6 +108,9 @@ func TestNumbersKeepTheirBounds(t *testing.T) {
 
 func TestText(t *testing.T) {
 	v := vocabulary()
+	// An $id beside a $ref says where that leads since the draft of 2019.
+	const besideRefs = `"$id":"http://x/r","type":"object","properties":{"a":{"$id":"s/","$ref":"t.json"}},"required":["a"],
+		"$defs":{"s":{"$id":"s/t.json","type":"null"},"t":{"$id":"t.json","type":"boolean"}}}`
 	for _, c := range []struct {
 		schema   string
 		yes, not []string
@@ -151,6 +154,21 @@ func TestText(t *testing.T) {
 			[]string{"5", "6", "7"}, []string{"3", "4", "8"}},
 		{`{"type":"integer","allOf":[{"minimum":3},{"exclusiveMinimum":3},{"maximum":6},{"exclusiveMaximum":6}]}`, []string{"4", "5"}, []string{"3", "6"}},
 		{`{"type":"integer","allOf":[{"exclusiveMinimum":3},{"minimum":3},{"exclusiveMaximum":6},{"maximum":6}]}`, []string{"4", "5"}, []string{"3", "6"}},
+		{`{"type":"number","minimum":1,"maximum":1e300}`, []string{"6.02e23", "1e0"}, []string{"6e-23", "0.5"}},
+		{`{"type":"string","maxLength":3000}`, []string{`"` + strings.Repeat("x", 3000) + `"`}, []string{`"` + strings.Repeat("x", 3001) + `"`}},
+		{`{"type":"string","allOf":[{"maxLength":5000},{"maxLength":3000},{"maxLength":4000}]}`,
+			[]string{`"` + strings.Repeat("x", 3000) + `"`}, []string{`"` + strings.Repeat("x", 3001) + `"`}},
+		{`{"enum":["a","` + strings.Repeat("x", 3000) + `","` + strings.Repeat("y", 3001) + `"],"maxLength":3000}`,
+			[]string{`"a"`, `"` + strings.Repeat("x", 3000) + `"`}, []string{`"` + strings.Repeat("y", 3001) + `"`}},
+		{`{"type":"string","pattern":"^[a-\\x{ff}]$"}`, []string{`"a"`, "\"\u0080\"", `"ÿ"`}, []string{`"A"`, `"Ā"`}},
+		{`{"$schema":"https://json-schema.org/draft/2020-12/schema",` + besideRefs, []string{`{"a":null}`}, []string{`{"a":true}`}},
+		{`{"$schema":"http://json-schema.org/draft-07/schema#",` + besideRefs, []string{`{"a":true}`}, []string{`{"a":null}`}},
+		{`{"$ref":"#p","$defs":{"a":{"$anchor":"p","type":"null"},"b":{"$anchor":"p","type":"boolean"}}}`, []string{"null"}, []string{"true"}},
+		{`{"anyOf":[{"allOf":[false],"type":"integer"},{"allOf":[false,{"type":"string"}]},{"allOf":[false],"$ref":"#/$defs/i"},{"type":"null"}],
+			"$defs":{"i":{"type":"integer"}}}`, []string{"null"}, []string{"1", `"a"`}},
+		{`{"type":"string","pattern":"^a*$","maxLength":0}`, []string{`""`}, []string{`"a"`}},
+		{`{"type":"array","items":[],"maxItems":1}`, []string{"[]", "[1]", `["a"]`}, []string{"[1,2]"}},
+		{strings.Repeat(`{"type":"array","items":`, depthMax) + `{}` + strings.Repeat(`}`, depthMax), []string{"[[[]]]"}, []string{"[1]"}},
 		{`{"enum":[3,4,5,6],"exclusiveMinimum":3,"exclusiveMaximum":6}`, []string{"4", "5"}, []string{"3", "6"}},
 		{`{"type":"number","exclusiveMinimum":1}`, []string{"1.1", "2"}, []string{"1", "1.0", "1e0"}},
 		{`{"type":"integer","minimum":1e24}`, []string{"1" + strings.Repeat("0", 24), strings.Repeat("9", 26)}, []string{strings.Repeat("9", 24), "1" + strings.Repeat("0", 26)}},
@@ -215,6 +233,24 @@ func TestIgnored(t *testing.T) {
 	}
 	if got := g.Ignored(); !slices.Equal(got, []string{"format", "minLength", "minLength and maxLength", "multipleOf", "oneOf", "pattern"}) {
 		t.Errorf("%q", got)
+	}
+	g, err = Compile(Form{Text: json.RawMessage(`{"type":"string","pattern":"^(?:abcdefghijklmnop)*$","minLength":2000}`)})
+	if err != nil || !slices.Equal(g.Ignored(), []string{"minLength and maxLength"}) {
+		t.Errorf("a pattern of many characters: %v", err)
+	}
+}
+
+// TestThinkOpen: an answer may begin with a thought, by its tag, and else is its text from the start.
+func TestThinkOpen(t *testing.T) {
+	g, err := Compile(Form{ThinkOpen: "<think>", Text: json.RawMessage(`{"type":"null"}`)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for text, want := range map[string]bool{"null": true, "<think>hm</think>null": true, "<think></think>\n\nnull": true,
+		"hm</think>null": false, "<think>null": false, "<think>hm</think>": false, "<think>hm</think>null<think>": false} {
+		if got := matches(g, vocabulary(), text); got != want {
+			t.Errorf("%q may be written: %v", text, got)
+		}
 	}
 }
 
