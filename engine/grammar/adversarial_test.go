@@ -321,6 +321,12 @@ func TestArguments(t *testing.T) {
 		{`{"enum":["true",false]}`, nil, nil},
 		{`{"enum":["1",2]}`, nil, nil},
 		{`{"enum":["null",null]}`, nil, nil},
+		{`{"anyOf":[{"type":"integer"},{}]}`, nil, nil},
+		{`{"minLength":3}`, nil, nil},
+		{`{"const":5}`, []string{"5"}, []string{"6", ""}},
+		{`{"type":"string","maxLength":0}`, []string{""}, []string{"a"}},
+		{`{"type":"string","minLength":1}`, []string{"a", "abc"}, []string{""}},
+		{`{"type":["string","integer"],"maxLength":3}`, []string{"", "abc", "1234"}, []string{"abcd"}},
 		{`{"enum":["a</parameter>\n<parameter=b>"]}`, nil, nil},
 		{`{"enum":["\na\n","","null","5"]}`, []string{"\na\n", "", "null", "5"}, []string{"a"}},
 		{`{"enum":[1e400]}`, nil, nil},
@@ -444,6 +450,9 @@ func TestKeyCalls(t *testing.T) {
 		return g
 	}
 	g := compile(`{"type":"object","properties":{"q":{"type":"string"},"n":{"type":"integer"}},"required":["q"],"additionalProperties":false}`)
+	if !matches(g, vocabulary(), "<tool_call>tt\n</tool_call>") {
+		t.Error("a tool without parameters cannot be called")
+	}
 	q := "\n<arg_key>q</arg_key>\n<arg_value>a <b>\n</arg_value>"
 	for text, want := range map[string]bool{
 		"t" + q + "\n": true, "t" + q + "\n<arg_key>n</arg_key>\n<arg_value>-5</arg_value>\n": true, "t\n": false, "x\n": false, "t" + q: false,

@@ -167,6 +167,14 @@ func TestText(t *testing.T) {
 		{`{"anyOf":[{"allOf":[false],"type":"integer"},{"allOf":[false,{"type":"string"}]},{"allOf":[false],"$ref":"#/$defs/i"},{"type":"null"}],
 			"$defs":{"i":{"type":"integer"}}}`, []string{"null"}, []string{"1", `"a"`}},
 		{`{"type":"string","pattern":"^a*$","maxLength":0}`, []string{`""`}, []string{`"a"`}},
+		{`{"type":"number","exclusiveMinimum":0}`, []string{"0." + strings.Repeat("0", 14) + "1"}, []string{"0." + strings.Repeat("0", 15)}},
+		{`{"type":"object","properties":{"é":{"type":"integer"}},"additionalProperties":{"type":"boolean"}}`,
+			[]string{`{"é":1}`, `{"a":true}`, `{"é":1,"a":true}`}, []string{`{"é":true}`, `{"a":1}`}},
+		{`{"type":"object","allOf":[{"additionalProperties":true},{"additionalProperties":true},{"additionalProperties":true}],
+			"anyOf":[{"additionalProperties":{"type":"integer"}},{"additionalProperties":{"type":"boolean"}}]}`,
+			[]string{`{"a":1}`, `{"a":true}`}, []string{`{"a":"x"}`, `{"a":1,"b":true}`}},
+		{`{"type":"array","allOf":[{"items":{}},{"items":{}},{"items":{}}],"anyOf":[{"items":{"type":"integer"}},{"items":{"type":"boolean"}}]}`,
+			[]string{"[1]", "[true]"}, []string{`["x"]`, "[1,true]"}},
 		{`{"type":"array","items":[],"maxItems":1}`, []string{"[]", "[1]", `["a"]`}, []string{"[1,2]"}},
 		{strings.Repeat(`{"type":"array","items":`, depthMax) + `{}` + strings.Repeat(`}`, depthMax), []string{"[[[]]]"}, []string{"[1]"}},
 		{`{"enum":[3,4,5,6],"exclusiveMinimum":3,"exclusiveMaximum":6}`, []string{"4", "5"}, []string{"3", "6"}},
@@ -234,9 +242,16 @@ func TestIgnored(t *testing.T) {
 	if got := g.Ignored(); !slices.Equal(got, []string{"format", "minLength", "minLength and maxLength", "multipleOf", "oneOf", "pattern"}) {
 		t.Errorf("%q", got)
 	}
-	g, err = Compile(Form{Text: json.RawMessage(`{"type":"string","pattern":"^(?:abcdefghijklmnop)*$","minLength":2000}`)})
-	if err != nil || !slices.Equal(g.Ignored(), []string{"minLength and maxLength"}) {
-		t.Errorf("a pattern of many characters: %v", err)
+	for schema, want := range map[string]string{
+		`{"type":"string","pattern":"^(?:abcdefghijklmnop)*$","minLength":2000}`: "minLength and maxLength",
+		`{"type":"string","pattern":"^(?=a)"}`:                                   "pattern",
+		`{"type":"string","maxLength":4294967296}`:                               "maxLength",
+		`{"type":"string","maxLength":-1}`:                                       "maxLength",
+		`{"type":"string","maxLength":3000,"pattern":"^a"}`:                      "maxLength",
+	} {
+		if g, err := Compile(Form{Text: json.RawMessage(schema)}); err != nil || !slices.Equal(g.Ignored(), []string{want}) {
+			t.Errorf("%s: %v, want that %q is ignored", schema, err, want)
+		}
 	}
 }
 
