@@ -96,6 +96,26 @@ func TestChannels(t *testing.T) {
 	}
 }
 
+// TestMessage: the header says where the text behind it belongs.
+func TestMessage(t *testing.T) {
+	for header, want := range map[string]struct {
+		tool string
+		text bool
+	}{
+		"<|channel|>final": {"", true}, "<|channel|>analysis": {"", false}, "<|channel|>commentary to=functions.f": {"f", false},
+		"<|channel|>commentary to=functions.g": {"", true},
+	} {
+		p := New(Options{Channels: true, Opened: true, Header: header, Tools: []Tool{{Name: "f"}}})
+		if tool, text := p.Message(); tool != want.tool || text != want.text {
+			t.Errorf("%s: to %q, text %v", header, tool, text)
+		}
+	}
+	p := New(Options{Channels: true, Header: "<|channel|>final"})
+	if tool, text := p.Message(); tool != "" || text {
+		t.Errorf("within a header: to %q, text %v", tool, text)
+	}
+}
+
 // TestChannelThoughts: the tokens of an analysis are thinking, those of headers and answers are not.
 func TestChannelThoughts(t *testing.T) {
 	_, p := speak(t, Options{}, "<|channel|>analysis<|message|>abcd<|end|><|start|>assistant<|channel|>final<|message|>ef", 1, false)
@@ -115,7 +135,7 @@ func TestChannelBounds(t *testing.T) {
 		to + call + "<|end|><|channel|>final<|message|>": call,
 		strings.Repeat("h", headerMax) + "<|message|>a":  "a",
 		to + long + "\n\n a":                             long + "\n\n a",
-		to + long + "STOP":                              long,
+		to + long + "STOP":                               long,
 	} {
 		blocks, _ := speak(t, Options{Tools: []Tool{{Name: "f"}}, Stops: []string{"STOP"}}, text, 1024, false)
 		if len(blocks) != 1 || blocks[0].kind != abi.BlockText || blocks[0].text != want {

@@ -41,6 +41,28 @@ var delimitedSamples = []struct {
 	{"a half of a pair", delimitersMistral, `§search[ARGS]{"q": "\ud800"}`, `tool search {"q":"\ufffd"}`},
 }
 
+// TestDelimitersOf: a template shows which delimiters its calls have, and which of them may be tokens.
+func TestDelimitersOf(t *testing.T) {
+	for template, want := range map[string]*Delimiters{
+		"": nil, "<tool_call>": nil, "[ARGS][CALL_ID]```json": nil,
+		"<｜tool▁calls▁begin｜>": &delimitersDeepSeek, "<｜tool▁calls▁begin｜>```json": &delimitersDeepSeekFenced,
+		"<|tool_calls_section_begin|>": &delimitersKimi, "[TOOL_CALLS]": &delimitersMistralList,
+		"[TOOL_CALLS][ARGS]": &delimitersMistral, "[TOOL_CALLS][CALL_ID][ARGS]": &delimitersMistralID,
+	} {
+		if got := DelimitersOf(template); got != want {
+			t.Errorf("%q has %+v, want %+v", template, got, want)
+		}
+	}
+	for d, want := range map[*Delimiters]string{
+		&delimitersDeepSeekFenced: "<｜tool▁call▁begin｜> <｜tool▁sep｜> <｜tool▁call▁end｜> <｜tool▁calls▁end｜>",
+		&delimitersMistralID:      "[ARGS] [CALL_ID]", &delimitersMistralList: "",
+	} {
+		if got := strings.Join(d.Tokens(), " "); got != want {
+			t.Errorf("%s has the tokens %s, want %s", d.Open, got, want)
+		}
+	}
+}
+
 // TestDelimitedCalls: calls between delimiters are read wherever the output is cut, what is none is text.
 func TestDelimitedCalls(t *testing.T) {
 	for _, s := range delimitedSamples {

@@ -421,6 +421,27 @@ func TestStreaming(t *testing.T) {
 	}
 }
 
+// TestAtBlock: without a token for it a call may begin where a block does, not behind text, within a call or at the end.
+func TestAtBlock(t *testing.T) {
+	for _, c := range []struct {
+		options       Options
+		in            string
+		held          string
+		starts, calls bool
+	}{
+		{spelled, "", "", true, false}, {spelled, "<tool", "<tool", true, false}, {spelled, "a", "", false, false},
+		{spelled, "<tool_call>{", "<tool_call>{", false, false}, {spelled, text(xml("noop")), "", true, true},
+		{Options{Tools: testTools, SingleCall: true}, text(xml("noop")), "", false, true}, {withTools, "", "", false, false},
+	} {
+		c.options.NewID = func() string { return "id" }
+		p := New(c.options)
+		feed(p, nil, c.in)
+		if held, starts := p.AtBlock(); string(held) != c.held || starts != c.starts || p.Called() != c.calls {
+			t.Errorf("behind %q: %q is held, a block starts %v, a call was made %v", c.in, held, starts, p.Called())
+		}
+	}
+}
+
 // TestThoughts feeds tokens and counts those of thinking.
 func TestThoughts(t *testing.T) {
 	cases := []struct {
