@@ -472,6 +472,9 @@ func TestHide(t *testing.T) {
 	if a, b := s.Sample(hidden), s.Sample(slices.Clone(logits)); a != 3 || b != 1 {
 		t.Errorf("drew %d with token 1 hidden and %d without, want 3 and 1", a, b)
 	}
+	if Hide(logits, []int32{0}); logits[0] != minusInf {
+		t.Errorf("token 0 is possible, with %v", logits[0])
+	}
 }
 
 func TestValidate(t *testing.T) {
