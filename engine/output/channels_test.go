@@ -64,6 +64,7 @@ func TestChannels(t *testing.T) {
 		{`<|channel|>commentary to=functions.nobody<|message|>{"x":1}`, Options{Tools: tools}, false, []string{`text  "{\"x\":1}"`}, abi.StopEndTurn},
 		{`<|channel|>commentary to=functions.a.b<|message|>{"x":1`, Options{Tools: tools}, false, []string{`text  "{\"x\":1"`}, abi.StopEndTurn},
 		{`<|channel|>commentary to=functions.a.b<|message|>{"x":1`, Options{Tools: tools}, true, []string{`text  "{\"x\":1"`}, abi.StopMaxTokens},
+		{`<|channel|>commentary to=functions.a.b<|message|>{"x":1}`, Options{Tools: tools}, true, []string{`text  "{\"x\":1}"`}, abi.StopMaxTokens},
 		{`<|channel|>final<|message|>one STOP two<|end|><|start|>assistant<|channel|>final<|message|>three`, Options{Stops: []string{"STOP"}}, false, []string{`text  "one "`}, abi.StopStopSequence},
 		{`<|channel|>analysis<|message|>STOP`, Options{Stops: []string{"STOP"}}, true, []string{`thinking  "STOP"`}, abi.StopMaxTokens},
 		{`{"y":2}`, Options{Tools: tools, Opened: true, Header: "<|channel|>commentary to=functions.a.b "}, false, []string{`tool a.b "{\"y\":2}"`}, abi.StopToolUse},

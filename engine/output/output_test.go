@@ -419,6 +419,12 @@ func TestStreaming(t *testing.T) {
 			t.Errorf("step %d: InThinking is %v", i, !want)
 		}
 	}
+	p = New(plainText) // where no call takes them away, blanks are out at once
+	for _, in := range []string{"a", " ", "\n\n", " b"} {
+		if events := p.Feed(nil, in); len(events) == 0 || events[len(events)-1].Text != in {
+			t.Errorf("%q gave %v", in, events)
+		}
+	}
 }
 
 // TestAtBlock: without a token for it a call may begin where a block does, not behind text, within a call or at the end.
