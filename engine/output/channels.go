@@ -36,7 +36,9 @@ func (p *Parser) Mark(dst []abi.Event, mark string) []abi.Event {
 	case mark == MarkMessage && p.state == stateHeader:
 		p.enterMessage()
 		return dst
-	case mark == MarkEnd, mark == MarkStart, p.state != stateHeader:
+	case mark == MarkEnd:
+		return p.endMessage(dst)
+	case mark == MarkStart, p.state != stateHeader:
 		dst = p.endMessage(dst)
 	}
 	p.header += mark

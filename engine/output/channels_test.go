@@ -81,6 +81,8 @@ func TestChannels(t *testing.T) {
 		{"<|channel|>final<|message|>It ST<|end|>", Options{Stops: []string{"STOP"}}, false, []string{`text  "It ST"`}, abi.StopEndTurn},
 		{"<|channel|>final<|message|>Hello.\n<|end|>", Options{Tools: tools}, false, []string{`text  "Hello.\n"`}, abi.StopEndTurn},
 		{`<|channel|>commentary to=functions.a.b<|message|>[1]`, Options{Tools: tools}, false, []string{`text  "[1]"`}, abi.StopEndTurn},
+		{"I forgot.<|end|>Yes.", Options{}, false, []string{`text  "I forgot."`, `text  "Yes."`}, abi.StopEndTurn},
+		{"<|channel|>analysis to=functions.nobody<|message|>x", Options{Tools: tools}, false, []string{`text  "x"`}, abi.StopEndTurn},
 		{"I forgot.", Options{}, false, []string{`text  "I forgot."`}, abi.StopEndTurn},
 		{"<|channel|>fin", Options{}, true, nil, abi.StopMaxTokens},
 	} {
