@@ -24,6 +24,8 @@ var delimitedSamples = []struct {
 		"<｜tool▁call▁begin｜>function<｜tool▁sep｜>noop\n```json\n{}\n```<｜tool▁call▁end｜><｜tool▁calls▁end｜>", "tool search {\"q\":\"```\"}|tool noop {}"},
 	{"numbers", delimitersKimi, `§<|tool_call_begin|>functions.search:10<|tool_call_argument_begin|>{"deep": true}<|tool_call_end|>` +
 		`<|tool_calls_section_end|>`, `tool search {"deep":true}`},
+	{"no number", delimitersKimi, `§<|tool_call_begin|>functions.noop<|tool_call_argument_begin|>{}<|tool_call_end|><|tool_calls_section_end|>`, `tool noop {}`},
+	{"a list that is no JSON", delimitersMistralList, `§[{"name": noop}]`, `text [TOOL_CALLS][{"name": noop}]`},
 	{"an empty section", delimitersKimi, `§<|tool_calls_section_end|>`, `text <|tool_calls_section_begin|><|tool_calls_section_end|>`},
 	{"an empty section and a call", delimitersKimi, `So. §<|tool_calls_section_end|>§<|tool_call_begin|>functions.noop:0<|tool_call_argument_begin|>{}<|tool_call_end|>` +
 		`<|tool_calls_section_end|>`, `text So. <|tool_calls_section_begin|><|tool_calls_section_end|>|tool noop {}`},

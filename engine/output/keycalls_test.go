@@ -39,6 +39,9 @@ func TestKeyCalls(t *testing.T) {
 	for _, s := range keySamples {
 		checkReads(t, s.name, Options{KeyCalls: true, Marked: true}, s.in, s.want)
 	}
+	const null = "§search<arg_key>q</arg_key><arg_value>null</arg_value></tool_call>"
+	checkReads(t, "null for a text", Options{KeyCalls: true, Marked: true}, null, `tool search {"q":null}`)
+	checkReads(t, "null for a text, held", Options{KeyCalls: true, Marked: true, Constrained: true}, null, `tool search {"q":"null"}`)
 }
 
 // checkReads reads an output whole and in pieces.
