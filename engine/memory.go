@@ -63,10 +63,18 @@ func CheckContext(f *modelfile.File, id string, context int, drafting bool, c Ca
 		layers++
 	}
 	pageBytes := new(cpu.Backend).PageBytes(cfg.Pages(layers, c.PageTokens, 1, c.KV))
+	if c.Bytes < pageBytes {
+		return fmt.Errorf("model %s: %w", id, noPage(c.Bytes, pageBytes))
+	}
 	if c.Bytes/pageBytes*int64(c.PageTokens) >= int64(context) {
 		return nil
 	}
 	return fmt.Errorf("model %s: %w", id, noRoomForContext(id, context, c, pageBytes))
+}
+
+func noPage(bytes, pageBytes int64) error {
+	return fmt.Errorf("kv memory of %d bytes holds no page of %d bytes; "+
+		"raise kv.memory_bytes, or lower kv.state_memory_bytes where a GPU is divided", bytes, pageBytes)
 }
 
 // noRoomForContext names the keys of which one has to change, and to what.
@@ -83,8 +91,7 @@ func sizeMemory(o Options, m *model.Model, context int) (memory, error) {
 	pages, states := useful(o, context)
 	s.pages = int(min(o.Cache.Bytes/s.pageBytes, pages))
 	if s.pages < 1 {
-		return s, fmt.Errorf("kv memory of %d bytes holds no page of %d bytes; "+
-			"raise kv.memory_bytes, or lower kv.state_memory_bytes where a GPU is divided", o.Cache.Bytes, s.pageBytes)
+		return s, noPage(o.Cache.Bytes, s.pageBytes)
 	}
 	if !m.HasState() {
 		return s, nil

@@ -102,17 +102,25 @@ func TestContextThatThePagesDoNotHold(t *testing.T) {
 		}
 		return cli.Measure(&changed, 1<<30).Contexts, err
 	}
-	problems, err := load(func(m *config.Model) { m.KV.MemoryBytes = 256 << 20 })
-	if err == nil || len(problems) != 1 || problems[0] != err.Error() {
-		t.Fatalf("the doctor says %q, the start: %v", problems, err)
+	said := func(bytes config.Size) error {
+		t.Helper()
+		problems, err := load(func(m *config.Model) { m.KV.MemoryBytes = bytes })
+		if err == nil || len(problems) != 1 || problems[0] != err.Error() {
+			t.Fatalf("of %d bytes the doctor says %q, the start: %v", bytes, problems, err)
+		}
+		return err
 	}
+	if err := said(20000); !strings.Contains(err.Error(), "holds no page") {
+		t.Error(err)
+	}
+	err := said(256 << 20)
 	for _, key := range []string{"models.core-1.1.kv.memory_bytes", "models.core-1.1.context_length"} {
 		if !strings.Contains(err.Error(), key) {
 			t.Errorf("%v does not name %s", err, key)
 		}
 	}
-	_, said, _ := strings.Cut(err.Error(), "set models.")
-	numbers := regexp.MustCompile(` to (\d+)`).FindAllStringSubmatch(said, -1)
+	_, advice, _ := strings.Cut(err.Error(), "set models.")
+	numbers := regexp.MustCompile(` to (\d+)`).FindAllStringSubmatch(advice, -1)
 	if len(numbers) != 2 {
 		t.Fatalf("%v names %q, want bytes and tokens", err, numbers)
 	}
