@@ -102,6 +102,13 @@ func TestContextThatThePagesDoNotHold(t *testing.T) {
 		}
 		return cli.Measure(&changed, 1<<30).Contexts, err
 	}
+	changed := *cfg
+	m := changed.Models["core-1.1"]
+	m.ContextLength = 1 << 20
+	changed.Models = map[string]config.Model{"core-1.1": m}
+	if f := cli.Measure(&changed, 1<<30); len(f.Contexts) != 1 || !f.ContextsElsewhere {
+		t.Errorf("by the memory of a command that is none of the node's: %q, %v", f.Contexts, f.ContextsElsewhere)
+	}
 	said := func(bytes config.Size) error {
 		t.Helper()
 		problems, err := load(func(m *config.Model) { m.KV.MemoryBytes = bytes })

@@ -66,6 +66,11 @@ func TestFailedStartLeavesTheSchema(t *testing.T) {
 		"a context over memory":   model(func(m *config.Model) { m.ContextLength, m.KV.MemoryBytes = 1<<20, 1<<20 }),
 		"no certificate":          func(cfg *config.Config) { cfg.Server.TLSCertificate, cfg.Server.TLSKey = noModel, noModel },
 		"no token":                func(cfg *config.Config) { cfg.Admin.TokenFile = filepath.Dir(noModel) },
+		"a spill journal that is none": func(cfg *config.Config) {
+			if err := os.WriteFile(filepath.Join(cfg.DataDir, "spill.journal"), []byte("this is none, and as long as the head of one"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		},
 		"no key of a server": func(cfg *config.Config) {
 			cfg.Models["far"] = config.Model{Engine: config.EngineUpstream, ContextLength: 1000,
 				Upstream: config.Upstream{URLs: []string{"http://127.0.0.1:1"}, KeyFile: noModel + ".none"}}

@@ -173,8 +173,8 @@ func (n *node) open() error {
 		return err
 	}
 	for _, step := range []func() error{
-		n.openStore, n.listen, n.openCertificates, n.findToken, n.openCatalog, n.migrate, n.firstStart, n.followAccounts,
-		n.openSpill, n.openModules, n.settleFormer, n.startTree, n.openServer, n.meetNodes, n.announce,
+		n.openStore, n.listen, n.openCertificates, n.findToken, n.openCatalog, n.openSpill, n.migrate, n.firstStart,
+		n.followAccounts, n.openModules, n.settleFormer, n.startTree, n.openServer, n.meetNodes, n.announce,
 	} {
 		if err := step(); err != nil {
 			return err

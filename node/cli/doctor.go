@@ -112,7 +112,10 @@ func Measure(cfg *config.Config, memory int64) doctor.Facts {
 	if said {
 		memory = int64(own)
 	}
-	f.Memory, f.Contexts = &doctor.Memory{Bytes: memory, Models: modelBytes(cfg, memory), Elsewhere: !said}, contexts(cfg, memory)
+	f.Memory = &doctor.Memory{Bytes: memory, Models: modelBytes(cfg, memory), Elsewhere: !said}
+	var byMemory bool
+	f.Contexts, byMemory = contexts(cfg, memory)
+	f.ContextsElsewhere = byMemory && !said
 	return f
 }
 
@@ -265,7 +268,9 @@ func openFile(id string, m config.Model) (f *modelfile.File, context int, c engi
 }
 
 // contexts says of which models the pages do not hold the context_length: a start fails. What is wrong with a file the node says.
-func contexts(cfg *config.Config, memory int64) (problems []string) {
+// byMemory: all of them have pages by the size of memory.
+func contexts(cfg *config.Config, memory int64) (problems []string, byMemory bool) {
+	byMemory = true
 	for _, id := range slices.Sorted(maps.Keys(cfg.Models)) {
 		m := cfg.Models[id]
 		if m.Engine != config.EngineCPU {
@@ -277,11 +282,11 @@ func contexts(cfg *config.Config, memory int64) (problems []string) {
 		}
 		c.Bytes = m.KV.Pages(memory)
 		if err := engine.CheckContext(f, id, context, m.Speculation == config.SpeculationAuto, c); err != nil {
-			problems = append(problems, err.Error())
+			problems, byMemory = append(problems, err.Error()), byMemory && m.KV.MemoryBytes == 0
 		}
 		f.Close()
 	}
-	return problems
+	return problems, byMemory
 }
 
 // backupPath is the call of the admin API that makes a backup.

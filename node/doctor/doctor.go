@@ -36,7 +36,9 @@ type Facts struct {
 	ConfigProblems []string
 	// Contexts says of which models of a valid configuration the pages do not hold the context_length.
 	Contexts []string
-	Files    *Files
+	// ContextsElsewhere: all of them by the memory of this command, and the node may have another.
+	ContextsElsewhere bool
+	Files             *Files
 	// HugePages is the chosen word of transparent_hugepage/enabled.
 	HugePages *string
 	// Sync is the time of each of some syncs of a small write in the data folder.
@@ -146,7 +148,12 @@ func examineConfig(f Facts, add adder) {
 		add("configuration", Fail, strings.Join(f.ConfigProblems, "; "),
 			"correct the file, the variables or the flags; a start and a reload refuse it")
 	case len(f.Contexts) > 0:
-		add("configuration", Fail, strings.Join(f.Contexts, "; "), "set one of the keys that it names; the next start fails")
+		state, then := Fail, "the next start fails"
+		if f.ContextsElsewhere {
+			state, then = Warn, "the next start fails unless the node has more memory"
+		}
+		add("configuration", state, strings.Join(f.Contexts, "; ")+lookedAt(f.ContextsElsewhere),
+			"set one of the keys that it names; "+then)
 	default:
 		add("configuration", OK, "it is valid", "")
 	}

@@ -35,6 +35,7 @@ func TestExamine(t *testing.T) {
 	}{
 		"config":        {func(f *Facts) { f.ConfigProblems = []string{"x is y"} }, "configuration", Fail, "x is y"},
 		"context":       {func(f *Facts) { f.Contexts = []string{"x holds y"} }, "configuration", Fail, "x holds y"},
+		"context, here": {func(f *Facts) { f.Contexts, f.ContextsElsewhere = []string{"x holds y"}, true }, "configuration", Warn, "of this command"},
 		"files":         {func(f *Facts) { f.Files.Limit = 1024 }, "open files", Warn, "the limit is 1024"},
 		"huge pages":    {func(f *Facts) { f.HugePages = &never }, "transparent huge pages", Warn, "never"},
 		"shell's files": {func(f *Facts) { f.Files.Limit, f.Files.Elsewhere = 1024, true }, "open files", Warn, "of this command"},

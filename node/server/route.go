@@ -196,20 +196,20 @@ const (
 	isForText            = ": this service is for text alone"
 )
 
-// elsewhere has the beginnings of paths that clients ask for and no endpoint has, with what to do instead.
-var elsewhere = [...]struct{ prefix, instead string }{
-	{"/v1/completions", ": the module completions brings it, where an operator enables that"},
-	{"/api/", ": the module ollama brings it, where an operator enables that"},
-	{"/v1beta/", ": the module generate-content brings it, where an operator enables that"},
-	{"/generate-content/", ": the module generate-content brings it, where an operator enables that"},
-	{"/v1/responses/compact", ": send its input to /v1/responses, with a compaction_trigger as the last item"},
-	{"/v1/responses/", ": this service keeps no responses"},
-	{"/v1/embeddings", ": this service makes no embeddings"},
-	{"/v1/conversations", keepsNoConversations}, {"/v1/assistants", keepsNoConversations}, {"/v1/threads", keepsNoConversations},
-	{"/v1/files", keepsNoFiles}, {"/v1/vector_stores", keepsNoFiles}, {"/v1/skills", ": this service keeps no skills"},
-	{"/v1/batches", hasNoBatches}, {"/v1/messages/batches", hasNoBatches},
-	{"/v1/images", isForText}, {"/v1/audio", isForText}, {"/v1/videos", isForText},
-	{"/v1/moderations", ": this service judges no texts"},
+// elsewhere has paths, behind any number of /v1, that clients ask for and no endpoint has, there or below, with what to do instead.
+var elsewhere = [...]struct{ path, instead string }{
+	{"/completions", ": the module completions brings it, where an operator enables that"},
+	{"/api", ": the module ollama brings it, where an operator enables that"},
+	{"/v1beta", ": the module generate-content brings it, where an operator enables that"},
+	{"/generate-content", ": the module generate-content brings it, where an operator enables that"},
+	{"/responses/compact", ": send its input to /v1/responses, with a compaction_trigger as the last item"},
+	{"/responses", ": this service keeps no responses"},
+	{"/embeddings", ": this service makes no embeddings"},
+	{"/conversations", keepsNoConversations}, {"/assistants", keepsNoConversations}, {"/threads", keepsNoConversations},
+	{"/files", keepsNoFiles}, {"/vector_stores", keepsNoFiles}, {"/skills", ": this service keeps no skills"},
+	{"/batches", hasNoBatches}, {"/messages/batches", hasNoBatches},
+	{"/images", isForText}, {"/audio", isForText}, {"/videos", isForText},
+	{"/moderations", ": this service judges no texts"},
 }
 
 // misplaced says of a path that no endpoint has what is wrong with the client's base URL, if that is it, or else what to do instead.
@@ -237,8 +237,11 @@ func misplaced(path []byte) string {
 			return ": this client's base URL is without " + strings.TrimPrefix(endpoint, "/v1")
 		}
 	}
+	for bytes.HasPrefix(path, []byte("/v1/")) {
+		path = path[len("/v1"):]
+	}
 	for _, e := range elsewhere {
-		if bytes.HasPrefix(path, []byte(e.prefix)) {
+		if rest, ok := bytes.CutPrefix(path, []byte(e.path)); ok && (len(rest) == 0 || rest[0] == '/') {
 			return e.instead
 		}
 	}
