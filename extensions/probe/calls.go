@@ -228,24 +228,33 @@ func longestText(body []byte) (begin, end int) {
 	return begin, end
 }
 
-// OwnRequest is the Own of a module that refuses the usual request: of the requests that
-// its vectors make the longest that it takes. It is nil where there is none, or need be none.
+// OwnRequest is the Own of a module that refuses the usual request: of the requests that its
+// vectors make the longest that it takes, of those that may become longer if there are any. It
+// is nil where there is none, or need be none.
 func OwnRequest(m Module, vectors []*vector.Vector, call vector.Call) *abi.RequestInput {
 	if m.Kind != "translator" || takes(call, m.usual(1<<10)) {
 		return nil
 	}
 	var own *abi.RequestInput
+	var ownGrows bool // it is still taken when its longest text is repeated
 	keep := func(op abi.Op, in []byte) ([]byte, error) {
 		if op != abi.OpRequest {
 			return nil, errOnlyRequests
 		}
 		frame, err := call(op, in)
-		if out, wrong := abi.ParseOutput(frame); err == nil && wrong == nil && out.Status == abi.StatusOK {
-			if asked, err := abi.ParseRequestInput(bytes.Clone(in)); err == nil && (own == nil || len(asked.Body) > len(own.Body)) {
-				own = &asked
+		frame = bytes.Clone(frame) // the next call may write over it
+		if err != nil || !taken(frame) {
+			return frame, err
+		}
+		if asked, err := abi.ParseRequestInput(bytes.Clone(in)); err == nil {
+			longer := asked
+			longer.Body = grown(asked.Body, 2*len(asked.Body)+10<<10)
+			grows := takes(call, longer.Append(nil))
+			if own == nil || grows && !ownGrows || grows == ownGrows && len(asked.Body) > len(own.Body) {
+				own, ownGrows = &asked, grows
 			}
 		}
-		return frame, err
+		return frame, nil
 	}
 	for _, v := range vectors {
 		_ = v.Run(keep, m.History) // whether it holds is not asked here
@@ -259,8 +268,13 @@ var errOnlyRequests = errors.New("only requests are made")
 // takes says whether a module translates a request.
 func takes(call vector.Call, request []byte) bool {
 	frame, err := call(abi.OpRequest, request)
-	out, wrong := abi.ParseOutput(frame)
-	return err == nil && wrong == nil && out.Status == abi.StatusOK
+	return err == nil && taken(frame)
+}
+
+// taken says whether the output of a request is a translated one.
+func taken(frame []byte) bool {
+	out, err := abi.ParseOutput(frame)
+	return err == nil && out.Status == abi.StatusOK
 }
 
 // Request is the input of a request with that body.
