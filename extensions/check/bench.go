@@ -24,6 +24,7 @@ type Figure struct {
 	Ticks       int64  `json:"ticks"`
 	NS          int64  `json:"ns"`                  // median of the rounds, for one call
 	NativeNS    int64  `json:"native_ns,omitempty"` // 0: there is none, or it does not take the call
+	Refused     string `json:"refused,omitempty"`   // why the module does not take a usual request
 }
 
 // benchRounds is the rounds that a median is taken of.
@@ -73,7 +74,7 @@ func Bench(wasm, config []byte, each time.Duration, log *slog.Logger) ([]Figure,
 		if f.NS, err = timed(call, c, each); err != nil {
 			return all, fmt.Errorf("%s: %w", c.Name, err)
 		}
-		f.OutputBytes, f.Ticks = len(out), ticks
+		f.OutputBytes, f.Ticks, f.Refused = len(out), ticks, refusal(c, out)
 		if native, ok := natives[c.Name]; ok {
 			f.NativeNS, _ = timed(s.Native, native, each)
 		}
@@ -110,7 +111,11 @@ func timed(call vector.Call, c probe.Call, each time.Duration) (int64, error) {
 // WriteFigures prints a table for a person.
 func WriteFigures(w io.Writer, all []Figure) {
 	fmt.Fprintln(w, "CALL\tINPUT\tOUTPUT\tTICKS\tTIME\tAN EVENT\tNATIVE\tTIMES NATIVE")
+	refused, why := 0, ""
 	for _, f := range all {
+		if f.Refused != "" {
+			refused, why = refused+1, f.Refused
+		}
 		event, native, ratio := "", "", ""
 		if f.Events > 0 {
 			event = nanoseconds(f.NS / int64(f.Events))
@@ -120,6 +125,9 @@ func WriteFigures(w io.Writer, all []Figure) {
 		}
 		fmt.Fprintf(w, "%s\t%d B\t%d B\t%d\t%s\t%s\t%s\t%s\n", f.Call, f.InputBytes, f.OutputBytes, f.Ticks,
 			nanoseconds(f.NS), event, native, ratio)
+	}
+	if refused > 0 {
+		fmt.Fprintf(w, "\n"+refusedNote+"\n", refused, why)
 	}
 }
 

@@ -11,6 +11,9 @@ import (
 // are larger than usual.
 const tightPercent = 50
 
+// refusedNote takes how many usual requests were refused, and why the last one was.
+const refusedNote = "%d usual requests of its protocol are refused, so their ticks say little: %s"
+
 // ticks measures the usual calls, each on a fresh instance, against what the
 // host grants them.
 func (ck *checker) ticks(s *Stage) {
@@ -42,7 +45,7 @@ func (ck *checker) ticks(s *Stage) {
 	}
 	s.Summary = fmt.Sprintf("%d usual calls, the dearest takes %s of its ticks", len(ck.report.Ticks), ck.dearest().share())
 	if refused > 0 {
-		s.note("%d usual requests of its protocol are refused, so their ticks say little: %s", refused, why)
+		s.note(refusedNote, refused, why)
 	} else if perKB, ok := ck.perKB(); ok {
 		s.Summary += fmt.Sprintf("; a request takes %d ticks per KB", perKB)
 	}

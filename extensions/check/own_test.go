@@ -95,3 +95,28 @@ func TestVectorsWithoutRoute(t *testing.T) {
 		t.Errorf("pack: %v", err)
 	}
 }
+
+// TestBenchTellsRefusals: who reads figures of refusals reads that they are that.
+func TestBenchTellsRefusals(t *testing.T) {
+	var files [2][]byte
+	for i, name := range []string{"module.wasm", "manifest.json"} {
+		var err error
+		if files[i], err = os.ReadFile(filepath.Join("../../wasm/examples/translator-cohere-rust", name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const vectors = `[{"name": "a", "op": "error", "error": {"status": 400, "kind": "invalid_request", "msg": "slow"}, "want": {"decline": true}}]`
+	packed, err := Pack(files[0], files[1], []byte(vectors))
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := Bench(packed, nil, time.Millisecond, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b strings.Builder
+	WriteFigures(&b, all)
+	if !strings.Contains(b.String(), "\n2 usual requests of its protocol are refused") {
+		t.Errorf("%s%+v", b.String(), all)
+	}
+}
