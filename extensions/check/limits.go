@@ -69,7 +69,7 @@ func refusal(c probe.Call, frame []byte) string {
 		return ""
 	}
 	if r, err := abi.ParseRefusal(out.Payload); err == nil && out.Status == abi.StatusError {
-		return r.Param + ": " + r.Msg
+		return abi.Located(r.Param, r.Msg)
 	}
 	return "declined"
 }

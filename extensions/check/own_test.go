@@ -11,6 +11,7 @@ import (
 	"corenode/extensions/meter/wasmtest"
 	"corenode/extensions/probe"
 	"corenode/extensions/vector"
+	"corenode/wasm/abi"
 )
 
 // example packs a module of wasm/examples that is checked in as built, with vectors of that folder.
@@ -118,5 +119,16 @@ func TestBenchTellsRefusals(t *testing.T) {
 	WriteFigures(&b, all)
 	if !strings.Contains(b.String(), "\n2 usual requests of its protocol are refused") {
 		t.Errorf("%s%+v", b.String(), all)
+	}
+}
+
+// TestRefusalNamesFieldOnce: some kits write a message with the path of its field in front.
+func TestRefusalNamesFieldOnce(t *testing.T) {
+	for _, msg := range []string{"want a text", "messages.1.x: want a text"} {
+		frame := abi.Refusal{Param: "messages.1.x", Msg: msg}.Append(abi.BeginOutput(nil, abi.StatusError, abi.InvalidRequest))
+		abi.EndOutput(frame, 0)
+		if got := refusal(probe.Call{Op: abi.OpRequest}, frame); got != "messages.1.x: want a text" {
+			t.Errorf("%q: %q", msg, got)
+		}
 	}
 }
