@@ -143,6 +143,9 @@ func (h *Host) CompareCaptured(ctx context.Context, older, newer string, count c
 	}
 	report := c.Report(len(requests) - done)
 	report.Slot, report.Old, report.New = string(s), before.manifest.Ref(), after.manifest.Ref()
+	if report.Old == report.New { // a version may have several builds
+		report.Old, report.New = report.Old+" "+Abbreviate(before.digest), report.New+" "+Abbreviate(after.digest)
+	}
 	return report, ctx.Err()
 }
 

@@ -84,6 +84,20 @@ func TestCaptureOfCharges(t *testing.T) {
 	}
 }
 
+// TestCompareTellsBuildsApart: two builds of one version, as an author has them who edits one, have their digests beside it.
+func TestCompareTellsBuildsApart(t *testing.T) {
+	h, _ := openTest(t, Options{})
+	older := activate(t, h, billingGuest(t, "1", abi.Quote{Upper: 9}, abi.Charge{})).Digest
+	if _, err := h.Capture(SlotBilling, "mine", time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	newer := mustLoad(t, h, billingGuest(t, "1", abi.Quote{Upper: 8}, abi.Charge{}))
+	r, err := h.CompareCaptured(t.Context(), older, newer, nil)
+	if err != nil || r.Old != "test@1 "+Abbreviate(older) || r.New != "test@1 "+Abbreviate(newer) {
+		t.Errorf("%q and %q, %v", r.Old, r.New, err)
+	}
+}
+
 // TestCaptureKeepsCountersByName: each build is asked with what the request held of its own counters.
 func TestCaptureKeepsCountersByName(t *testing.T) {
 	h, _ := openTest(t, Options{})

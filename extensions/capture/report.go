@@ -19,7 +19,7 @@ const firstMax = 5
 // were captured, and of no others.
 type Report struct {
 	Slot     string `json:"slot"`
-	Old      string `json:"old"` // name@version
+	Old      string `json:"old"` // name@version, and where both have the same the digest, abbreviated
 	New      string `json:"new"`
 	Requests int    `json:"requests"` // that ran on both
 	Left     int    `json:"left" doc:"Requests for which there was no time."`
