@@ -6,8 +6,9 @@ import "github.com/spf13/cobra"
 // with the modules of a running node.
 func moduleCommand() *cobra.Command {
 	return group("module", "Write, check, sign and run Wasm modules",
-		`Modules translate protocols (chat, responses), make charges and admit requests.
-They are Wasm files that a running node takes, tries out and replaces.
+		`Modules translate protocols (chat, responses and ones of their own), make charges,
+admit requests, rewrite them and filter answers. They are Wasm files that a
+running node takes, tries out and replaces.
 
 An author needs no node: new writes a project, check says what must be fixed,
 bench what a call costs, pack adds manifest and golden vectors, sign signs. An

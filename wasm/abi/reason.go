@@ -16,7 +16,7 @@ func ReasonNamed(name string) (r Reason, ok bool) {
 	return ReasonNone, false
 }
 
-// Words are what a protocol's sentences call things.
+// Words are what a protocol's sentences call things, each as the subject of one: `"required"` needs tools.
 type Words struct {
 	AnyCall   string // a forced call of any tool
 	NamedCall string // a forced call of one tool
