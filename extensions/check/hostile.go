@@ -38,19 +38,31 @@ func (ck *checker) hostile(s *Stage) {
 	b := ck.sandbox(ck.o.Config)
 	defer b.close()
 	attacks := ck.attacks()
-	var faults, garbage, sums problems
+	var faults, garbage, torn, sums problems
+	var long []string // inputs whose refusals a node cuts
 	for _, a := range attacks {
 		frame, _, err := b.call(a.op, a.in)
 		switch {
 		case err != nil:
 			faults.add(err.Error(), a.what)
 		case !a.record:
-			garbage.add(probe.Malformed(a.op, a.in, frame, ck.Framing), a.what)
+			written := &garbage
+			if a.op == abi.OpEvents || a.op == abi.OpResponse {
+				written = &torn
+			}
+			written.add(probe.Malformed(a.op, a.in, frame, ck.Framing), a.what)
+			if probe.LongRefusal(frame) {
+				long = append(long, a.what)
+			}
 			sums.add(chargeRule(a, frame), a.what)
 		}
 	}
 	faults.tell(s, "refuse or decline what cannot be handled")
 	garbage.tell(s, "check and escape what clients send before it is written")
+	torn.tell(s, "write what the protocol's clients read, escaped and whole, whatever the events are")
+	if len(long) > 0 {
+		s.note("of %d inputs such as %s the refusal is longer than %d bytes: a node cuts it", len(long), long[0], abi.RefusalBytesMax)
+	}
 	sums.tell(s, "decline numbers that do not fit")
 	ck.unknownFrames(s, b)
 	for _, e := range ck.recorded {

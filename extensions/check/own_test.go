@@ -1,6 +1,7 @@
 package check
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -12,6 +13,7 @@ import (
 	"corenode/extensions/probe"
 	"corenode/extensions/vector"
 	"corenode/wasm/abi"
+	"corenode/wasm/sdk"
 )
 
 // example packs a module of wasm/examples that is checked in as built, with vectors of that folder.
@@ -130,5 +132,46 @@ func TestRefusalNamesFieldOnce(t *testing.T) {
 		if got := refusal(probe.Call{Op: abi.OpRequest}, frame); got != "messages.1.x: want a text" {
 			t.Errorf("%q: %q", msg, got)
 		}
+	}
+}
+
+// TestRemedies: a refusal that a node cuts is only told, and what must be done about an answer that nobody can
+// read is not said of what clients send.
+func TestRemedies(t *testing.T) {
+	wrapped := func(change func(op abi.Op, in, frame []byte) []byte) string {
+		s := translator(&clerk{})
+		s.Open = func([]byte) (Guest, error) {
+			return &handmade{h: func(op abi.Op, in, dst []byte) []byte {
+				return change(op, in, sdk.TranslatorHandler(&clerk{})(op, in, dst))
+			}}, nil
+		}
+		o := quick()
+		o.only = []string{"vectors", "hostile input"}
+		r := Run(s, o)
+		return fmt.Sprintf("passed: %v\n%s", r.Passed, written(r))
+	}
+	text := wrapped(func(op abi.Op, _, frame []byte) []byte {
+		if out, err := abi.ParseOutput(frame); op != abi.OpRequest || err != nil || out.Status != abi.StatusError {
+			return frame
+		}
+		long := abi.Refusal{Msg: strings.Repeat("a", abi.RefusalBytesMax+1)}
+		frame = long.Append(abi.BeginOutput(frame[:0], abi.StatusError, abi.InvalidRequest))
+		abi.EndOutput(frame, 0)
+		return frame
+	})
+	if !strings.Contains(text, "passed: true") || !strings.Contains(text, "a node cuts it") {
+		t.Error(text)
+	}
+	text = wrapped(func(op abi.Op, in, frame []byte) []byte {
+		if asked, err := abi.ParseResponseInput(in); op != abi.OpResponse || err != nil || len(asked.Events) > 0 {
+			return frame
+		}
+		frame = abi.BeginOutput(frame[:0], abi.StatusOK, 0)
+		abi.EndOutput(frame, 0)
+		return frame
+	})
+	if !strings.Contains(text, "an answer of no events") || !strings.Contains(text, "whatever the events are") ||
+		strings.Contains(text, "clients send before") {
+		t.Error(text)
 	}
 }

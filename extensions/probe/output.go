@@ -90,12 +90,20 @@ func refusalProblem(op abi.Op, out abi.Output) string {
 		return "the refusal is no such record"
 	case r.Msg == "":
 		return "it refuses without saying why"
-	case len(r.Msg) > abi.RefusalBytesMax || len(r.Param) > abi.RefusalBytesMax:
-		return fmt.Sprintf("its refusal is longer than %d bytes", abi.RefusalBytesMax)
 	case !utf8.ValidString(r.Msg) || !utf8.ValidString(r.Param):
 		return "its refusal is no UTF-8"
 	}
 	return ""
+}
+
+// LongRefusal says whether an output is a refusal that a node cuts.
+func LongRefusal(frame []byte) bool {
+	out, err := abi.ParseOutput(frame)
+	if err != nil || out.Status != abi.StatusError {
+		return false
+	}
+	r, err := abi.ParseRefusal(out.Payload)
+	return err == nil && max(len(r.Msg), len(r.Param)) > abi.RefusalBytesMax
 }
 
 // framed says what is wrong with bytes of a stream. What the events of a module with routes hold is its own.
