@@ -292,7 +292,8 @@ func (h *Host) followModule(digest string, m *module, before *state) {
 	if g == nil || g.native != nil || !failed && !m.removed || h.slot(slotOf(&g.manifest)).now.Load().includes(g) {
 		return
 	}
-	m.generation = nil
+	last := g.counts()
+	m.generation, m.last = nil, &last
 	g.retire()
 }
 

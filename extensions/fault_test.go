@@ -60,3 +60,27 @@ func TestFaultNamesTheRequest(t *testing.T) {
 		t.Errorf("a shadow:\n%s", l)
 	}
 }
+
+// TestFaultsOutliveTheirModule: who looks why a module was taken out of service finds its calls and faults by cause.
+func TestFaultsOutliveTheirModule(t *testing.T) {
+	h, _ := openTest(t, Options{})
+	g := newGuest(SlotChat, "bad")
+	g.call = wasmtest.Asm().Op(wasmtest.Unreachable)
+	digest := activate(t, h, g.bytes(t)).Digest
+	failed := func() Info {
+		i, err := h.Module(digest)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return i
+	}
+	for range 100 {
+		tr := h.Translate(SlotChat, "a", "req_1", abi.Facts{})
+		_, _ = tr.Request([]byte("{}"))
+		tr.Close()
+	}
+	eventually(func() bool { return failed().State == StateFailed && !failed().Serving })
+	if i := failed(); i.State != StateFailed || i.Calls == 0 || i.Requests == 0 || i.Faults["trap"] == 0 || i.Instances != 0 {
+		t.Errorf("%+v", i)
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -152,6 +153,9 @@ func (h *Host) infoOf(m *module) Info {
 	}
 	g := m.generation
 	if g == nil {
+		if m.failed != "" && m.last != nil {
+			i.counted(*m.last)
+		}
 		return i
 	}
 	i.describe(g)
@@ -182,18 +186,42 @@ func (i *Info) place(a *assignment, g *generation) {
 func (i *Info) describe(g *generation) {
 	i.Generation, i.Loaded, i.CompileMS = g.number, g.loaded, g.compile.Milliseconds()
 	i.SignedBy, i.Signed, i.Note, i.Size = g.signedBy, g.signedBy != "", g.note, g.size
-	c := g.nativeDone.load()
 	if g.pool != nil {
 		u := g.pool.Use()
-		c, i.Instances, i.InstancesBusy, i.MemoryBytes = u.Total(), u.Instances, u.Busy, u.MemoryBytes
-		i.Requests, i.Metrics = g.tally.requests.Load(), g.module.Metrics()
+		i.Instances, i.InstancesBusy, i.MemoryBytes = u.Instances, u.Busy, u.MemoryBytes
 	}
-	i.Calls, i.Ticks, i.CPU, i.BytesIn, i.BytesOut = c.Calls, c.Ticks, c.CPU, c.BytesIn, c.BytesOut
+	i.counted(g.counts())
+}
+
+// counts are what a generation and its calls have counted.
+type counts struct {
+	guest.Counters
+	requests, declined, fallbacks, shadowRuns, shadowMismatches, shadowDropped uint64
+
+	faults  [guest.CauseEnd]uint64
+	metrics map[int]int64
+}
+
+func (g *generation) counts() counts {
 	t := &g.tally
-	i.Declined, i.Fallbacks = t.declined.Load(), t.fallbacks.Load()
-	i.ShadowRuns, i.ShadowMismatches, i.ShadowDropped = t.shadowRuns.Load(), t.shadowMismatches.Load(), t.shadowDropped.Load()
+	c := counts{Counters: g.nativeDone.load(), declined: t.declined.Load(), fallbacks: t.fallbacks.Load(),
+		shadowRuns: t.shadowRuns.Load(), shadowMismatches: t.shadowMismatches.Load(), shadowDropped: t.shadowDropped.Load()}
+	if g.pool != nil {
+		use := g.pool.Use()
+		c.Counters, c.requests, c.metrics = use.Total(), t.requests.Load(), g.module.Metrics()
+	}
 	for n := range t.faults {
-		if k := t.faults[n].Load(); k > 0 {
+		c.faults[n] = t.faults[n].Load()
+	}
+	return c
+}
+
+func (i *Info) counted(c counts) {
+	i.Calls, i.Ticks, i.CPU, i.BytesIn, i.BytesOut = c.Calls, c.Ticks, c.CPU, c.BytesIn, c.BytesOut
+	i.Requests, i.Declined, i.Fallbacks, i.Metrics = c.requests, c.declined, c.fallbacks, maps.Clone(c.metrics)
+	i.ShadowRuns, i.ShadowMismatches, i.ShadowDropped = c.shadowRuns, c.shadowMismatches, c.shadowDropped
+	for n, k := range c.faults {
+		if k > 0 {
 			if i.Faults == nil {
 				i.Faults = map[string]uint64{}
 			}

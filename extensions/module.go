@@ -23,9 +23,10 @@ type module struct {
 	known      bool        // manifest was read
 	generation *generation // nil when it is not in memory
 	loading    bool
-	failed     string // why it does not serve, if it should
-	denied     error  // why the operator's configuration keeps it out, nil if it does not
-	removed    bool   // kept on disk for replays only
+	failed     string  // why it does not serve, if it should
+	last       *counts // of the generation that failed, nil before
+	denied     error   // why the operator's configuration keeps it out, nil if it does not
+	removed    bool    // kept on disk for replays only
 	size       int
 }
 

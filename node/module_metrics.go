@@ -57,7 +57,7 @@ func writeModule(w io.Writer, m extensions.Info) {
 	labels := fmt.Sprintf("slot=%q,module=%q,digest=%q", m.Slot, m.Name+"@"+m.Version, m.Digest)
 	series := func(name string, value any) { fmt.Fprintf(w, "corenode_module_%s{%s} %v\n", name, labels, value) }
 	series("serving", oneIf(m.Serving))
-	series("failed", oneIf(m.State == extensions.StateFailed)) // stays until an operator acts: its other series end with it
+	series("failed", oneIf(m.State == extensions.StateFailed)) // stays until an operator acts
 	series("denied", oneIf(m.State == extensions.StateDenied))
 	series("calls_total", m.Calls)
 	series("requests_total", m.Requests)
