@@ -108,7 +108,8 @@ func TestBenchTellsRefusals(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	const vectors = `[{"name": "a", "op": "error", "error": {"status": 400, "kind": "invalid_request", "msg": "slow"}, "want": {"decline": true}}]`
+	const vectors = `[{"name": "a", "op": "error", "error": {"status": 400, "kind": "invalid_request", "msg": "slow"},
+		"want": {"decline": true}}]`
 	packed, err := Pack(files[0], files[1], []byte(vectors))
 	if err != nil {
 		t.Fatal(err)
