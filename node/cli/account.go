@@ -249,7 +249,7 @@ func printAccount(w io.Writer, a admin.Account) {
 		fmt.Fprintf(w, "%s\t%s\n", line[0], line[1])
 	}
 	for _, c := range a.Counters {
-		fmt.Fprintf(w, "%s %s\t%d used, %d held, of %d\n", c.Name, c.Period, c.Used, c.Held, c.Limit)
+		fmt.Fprintf(w, "%s %s\t%d used, %d held; the largest limit so far is %d\n", c.Name, c.Period, c.Used, c.Held, c.Limit)
 	}
 }
 
