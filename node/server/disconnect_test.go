@@ -99,8 +99,11 @@ func TestDisconnect(t *testing.T) {
 // Where a drain does not let it end, nobody knows how far it came.
 func TestLeaveInALongStep(t *testing.T) {
 	for _, drains := range []bool{false, true} {
-		hung := make(chan struct{})
-		n := start(t, Config{WatchEvery: 10 * time.Millisecond, LedgerWait: time.Millisecond}, newFakeBackend(func(s *fakeStream) {
+		hung, wait := make(chan struct{}), time.Minute
+		if drains {
+			wait = time.Millisecond // for what does not come
+		}
+		n := start(t, Config{WatchEvery: 10 * time.Millisecond, LedgerWait: wait}, newFakeBackend(func(s *fakeStream) {
 			s.out.Push(append(begin(), delta("tok "))...)
 			<-s.cancelled
 			if drains {
