@@ -37,8 +37,6 @@ func (h *Host) demoteIf(g *generation, reason string, still func(*assignment) bo
 	if before.canary != g && before.canaryPercent > 0 && a.canaryPercent == 0 {
 		h.sayOtherRoutes(sl, canaryEnds, h.wantedIn(sl).Canary)
 	}
-	last := g.counts()
-	m.last = &last
 	err = h.commit(sl, a, false, func() {
 		if g.shipped && a.active == sl.builtin && !a.missing { // the next version that ships gets its chance
 			w := h.state.Slots[sl.name]
@@ -57,7 +55,8 @@ func (h *Host) demoteIf(g *generation, reason string, still func(*assignment) bo
 			return
 		}
 	}
-	m.failed, m.generation = reason, nil
+	last := g.counts()
+	m.failed, m.generation, m.last = reason, nil, &last
 	g.retire()
 }
 

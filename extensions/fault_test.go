@@ -1,6 +1,7 @@
 package extensions
 
 import (
+	"crypto/ed25519"
 	"fmt"
 	"strings"
 	"testing"
@@ -82,5 +83,68 @@ func TestFaultsOutliveTheirModule(t *testing.T) {
 	eventually(func() bool { return failed().State == StateFailed && !failed().Serving })
 	if i := failed(); i.State != StateFailed || i.Calls == 0 || i.Requests == 0 || i.Faults["trap"] == 0 || i.Instances != 0 {
 		t.Errorf("%+v", i)
+	}
+}
+
+// TestCountsDoNotGoBack: a module that is being taken out of service counts on while the database is asked.
+func TestCountsDoNotGoBack(t *testing.T) {
+	r := &row{}
+	var asked, answer chan bool
+	h, _ := openTest(t, Options{Dir: t.TempDir(), Keep: func(before int64, text []byte) (int64, error) {
+		if asked != nil {
+			asked <- true
+			<-answer
+		}
+		return r.keep(before, text)
+	}})
+	digest := activate(t, h, chatGuest(t, "1")).Digest
+	g := h.modules[digest].generation
+	g.tally.declined.Add(10)
+	asked, answer = make(chan bool), make(chan bool)
+	done := make(chan bool)
+	go func() { h.demote(g, "it faults"); close(done) }()
+	<-asked
+	g.tally.declined.Add(5)
+	answer <- true
+	<-done
+	if i, _ := h.Module(digest); i.State != StateFailed || i.Declined != 15 {
+		t.Errorf("%s, declined %d", i.State, i.Declined)
+	}
+}
+
+// TestCountsAreOfTheLastGeneration: those of a failure are forgotten when the module is in memory again, and a key that is
+// withdrawn keeps what was counted until then.
+func TestCountsAreOfTheLastGeneration(t *testing.T) {
+	public, private, _ := ed25519.GenerateKey(nil)
+	other, _, _ := ed25519.GenerateKey(nil)
+	for drops, want := range map[bool]uint64{false: 100, true: 0} {
+		h, _ := openTest(t, Options{Dir: t.TempDir(), TrustedKeys: []ed25519.PublicKey{public}})
+		load := func(version string) string {
+			w := chatGuest(t, version)
+			i, err := h.Load(t.Context(), w, Sign(private, w), nil)
+			if err == nil {
+				_, err = h.Activate(i.Digest)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			return i.Digest
+		}
+		one := load("1")
+		h.modules[one].generation.tally.declined.Add(7)
+		h.demote(h.modules[one].generation, "it faults")
+		if _, err := h.Activate(one); err != nil {
+			t.Fatal(err)
+		}
+		h.modules[one].generation.tally.declined.Add(100)
+		if drops {
+			load("2")
+			load("3") // the first is not in memory any more
+		}
+		h.Trust([]ed25519.PublicKey{other}, nil)
+		_, _ = h.Activate(one) // fails
+		if i, _ := h.Module(one); i.State != StateFailed || i.Declined != want {
+			t.Errorf("dropped %t: %s, declined %d, want %d", drops, i.State, i.Declined, want)
+		}
 	}
 }

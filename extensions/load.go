@@ -143,7 +143,7 @@ func (h *Host) adopt(m *module, g *generation) (changed bool) {
 	}
 	h.numbers++
 	g.number = h.numbers
-	m.generation, m.failed, m.loading, m.removed = g, "", false, false
+	m.generation, m.last, m.failed, m.loading, m.removed = g, nil, "", false, false
 	h.modules[m.digest] = m
 	if old != nil && old != g {
 		sl := h.slot(slotOf(&g.manifest))

@@ -21,8 +21,9 @@ func (h *Host) Trust(keys []ed25519.PublicKey, denied []Denial) {
 	var out []*generation
 	for _, m := range h.modules {
 		if !h.judge(m) && m.generation != nil {
+			last := m.generation.counts()
 			out = append(out, m.generation)
-			m.generation = nil
+			m.generation, m.last = nil, &last
 		}
 	}
 	if h.withdraw(out) {

@@ -83,6 +83,8 @@ func TestRoutes(t *testing.T) {
 		{"embeddings", request("POST", "/v1/embeddings", "{}", bearer), 404, "", `{"error":{"message":"no such path: this service makes no embeddings`},
 		{"embeddings, no /v1", request("POST", "/embeddings", "{}", bearer), 404, "", "this service makes no embeddings"},
 		{"files, /v1 twice", request("GET", "/v1/v1/files/file_1", "", bearer), 404, "not_found_error", "keeps no files"},
+		{"responses, /v1 thrice", request("POST", "/v1/v1/v1/responses", "{}", bearer), 404, "", "it has /v1 twice"},
+		{"no /v1, of a module", request("POST", "/completions", "{}", bearer), 404, "", `"no such path"`},
 		{"no files", request("GET", "/v1/filesystem", "", bearer), 404, "not_found_error", `"no such path"`},
 		{"a kept response", request("GET", "/v1/responses/resp_1", "", bearer), 404, "", "keeps no responses"},
 		{"a summary", request("POST", "/v1/responses/compact", "{}", bearer), 404, "", "a compaction_trigger as the last item"},

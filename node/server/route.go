@@ -196,12 +196,13 @@ const (
 	isForText            = ": this service is for text alone"
 )
 
+// ofModules has paths that modules bring which ship and are not enabled.
+var ofModules = [...]struct{ path, module string }{
+	{"/v1/completions", "completions"}, {"/api", "ollama"}, {"/v1beta", "generate-content"}, {"/generate-content", "generate-content"},
+}
+
 // elsewhere has paths, behind any number of /v1, that clients ask for and no endpoint has, there or below, with what to do instead.
 var elsewhere = [...]struct{ path, instead string }{
-	{"/completions", ": the module completions brings it, where an operator enables that"},
-	{"/api", ": the module ollama brings it, where an operator enables that"},
-	{"/v1beta", ": the module generate-content brings it, where an operator enables that"},
-	{"/generate-content", ": the module generate-content brings it, where an operator enables that"},
 	{"/responses/compact", ": send its input to /v1/responses, with a compaction_trigger as the last item"},
 	{"/responses", ": this service keeps no responses"},
 	{"/embeddings", ": this service makes no embeddings"},
@@ -224,7 +225,11 @@ func misplaced(path []byte) string {
 		}
 		return misplaced(tidy)
 	}
-	if rest, twice := bytes.CutPrefix(path, []byte("/v1/v1/")); twice && known("/v1/", rest) {
+	bare := path // of any number of /v1
+	for bytes.HasPrefix(bare, []byte("/v1/")) {
+		bare = bare[len("/v1"):]
+	}
+	if len(path)-len(bare) > len("/v1") && known("/v1", bare) {
 		return ": it has /v1 twice; this client's base URL is without it"
 	}
 	if known("/v1", path) {
@@ -237,11 +242,17 @@ func misplaced(path []byte) string {
 			return ": this client's base URL is without " + strings.TrimPrefix(endpoint, "/v1")
 		}
 	}
-	for bytes.HasPrefix(path, []byte("/v1/")) {
-		path = path[len("/v1"):]
+	below := func(path []byte, of string) bool {
+		rest, ok := bytes.CutPrefix(path, []byte(of))
+		return ok && (len(rest) == 0 || rest[0] == '/')
+	}
+	for _, e := range ofModules {
+		if below(path, e.path) {
+			return ": the module " + e.module + " brings it, where an operator enables that"
+		}
 	}
 	for _, e := range elsewhere {
-		if rest, ok := bytes.CutPrefix(path, []byte(e.path)); ok && (len(rest) == 0 || rest[0] == '/') {
+		if below(bare, e.path) {
 			return e.instead
 		}
 	}
