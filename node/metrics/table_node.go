@@ -44,7 +44,7 @@ var modules = []Metric{
 			"or because nobody knows which it was",
 		Watch: "alert on 1 for minutes while nothing is loaded: see the playbook"},
 	{Name: "corenode_module_failed", Type: Gauge, Labels: ofModule, Panel: "State of modules",
-		Help:  "1 for a module that was taken out of service or does not load; its counters stay as they were then, " +
+		Help: "1 for a module that was taken out of service or does not load; its counters stay as they were then, " +
 			"until it is loaded again or removed, or a restart",
 		Watch: "alert above 0; `module list` says why"},
 	{Name: "corenode_module_denied", Type: Gauge, Labels: ofModule, Panel: "State of modules",
