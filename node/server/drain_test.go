@@ -348,23 +348,30 @@ func (c *lateConn) SetReadDeadline(end time.Time) error {
 	return err
 }
 
-// TestDrainBesideAnAnswersEnd: a connection that a drain ends just after its answer is not waited for as long as an idle one
-// may be: fasthttp sets that deadline after it has said that the connection is idle.
-func TestDrainBesideAnAnswersEnd(t *testing.T) {
+// connected is both ends of a TCP connection, of which the client's is closed when the test ends.
+func connected(t *testing.T) (client, accepted net.Conn) {
+	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	client, err := net.Dial("tcp", l.Addr().String())
+	client, err = net.Dial("tcp", l.Addr().String())
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer client.Close()
-	accepted, err := l.Accept()
+	t.Cleanup(func() { client.Close() })
+	accepted, err = l.Accept()
 	if err != nil {
 		t.Fatal(err)
 	}
+	return client, accepted
+}
+
+// TestDrainBesideAnAnswersEnd: a connection that a drain ends just after its answer is not waited for as long as an idle one
+// may be: fasthttp sets that deadline after it has said that the connection is idle.
+func TestDrainBesideAnAnswersEnd(t *testing.T) {
+	_, accepted := connected(t)
 	all := &connections{open: map[*conn]struct{}{}}
 	late := &lateConn{TCPConn: accepted.(*net.TCPConn)}
 	c := &conn{Conn: late, socket: -1, of: all}
@@ -388,20 +395,7 @@ func TestDrainBesideAnAnswersEnd(t *testing.T) {
 // What a client had begun to send when a drain ended its connection does not make
 // the connection reset: whoever is reset cannot tell what became of the request.
 func TestDrainBesideFirstBytes(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	client, err := net.Dial("tcp", l.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer client.Close()
-	raw, err := l.Accept()
-	if err != nil {
-		t.Fatal(err)
-	}
+	client, raw := connected(t)
 	if _, err := io.WriteString(client, "POST /v1/mess"); err != nil {
 		t.Fatal(err)
 	}
